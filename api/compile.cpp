@@ -18,7 +18,7 @@
 #include "ir/text/lexer.h"
 #include "ir/text/parse_program.h"
 #include "passes/choose_buckets.h"
-#include "passes/pipeline.h"
+#include "passes/lower.h"
 #include "passes/require_static.h"
 #include "runtime/kernel_cache.h"
 
@@ -86,7 +86,8 @@ ir::Program lowered(const CompileTarget& target, ir::Module module, const Compil
   const ir::TuningTable tuning = load_tuning(target, options);
   passes::PassContext context{
       .options = pipeline, .backend = target.backend.get(), .tuning = &tuning, .compute = compute};
-  ir::Program program = passes::compile_to_program(module, context);
+  passes::run_passes(module, context);
+  ir::Program program = passes::lower(module, context);
   check_region_names(module);
   if (options.static_only) passes::require_static(program);
   return program;

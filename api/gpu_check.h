@@ -2,9 +2,7 @@
 // for: some elements, computed plainly on the host.
 #pragma once
 
-#include <cstdint>
 #include <span>
-#include <vector>
 
 #include "api/gpu_bench.h"
 #include "ir/tensor.h"

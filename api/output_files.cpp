@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cctype>
 #include <cerrno>
 #include <map>
 #include <span>

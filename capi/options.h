@@ -1,7 +1,6 @@
 // Options and cancellations behind their handles.
 #pragma once
 
-#include <memory>
 #include <mutex>
 
 #include "api/options.h"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <new>
-#include <stdexcept>
 
 #include "capi/functions.h"
 

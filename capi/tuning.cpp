@@ -1,5 +1,4 @@
 #include <dlfcn.h>
-#include <fmt/format.h>
 
 #include <filesystem>
 #include <optional>

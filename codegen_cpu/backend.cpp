@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <llvm/Config/llvm-config.h>
 
-#include <algorithm>
 #include <map>
 #include <mutex>
 
@@ -113,7 +112,7 @@ class CpuBackend : public ir::Backend {
         : known(backend.known_of(region)),
           inputs{backend.target_,   region,  known->form, known->strides,
                  known->left_reuse, threads, shared},
-          kind(kernel_kind_of(inputs)) {}
+          kind(kernel_kind_of(known->form)) {}
     const std::shared_ptr<Known> known;
     const PlanInputs inputs;
     const KernelKind& kind;
@@ -141,10 +140,8 @@ ir::CompiledKernel compile_form(const Target& target, const ir::Region& region,
                                 const ir::Schedule& schedule,
                                 const std::function<void(llvm::Module&)>& rewrite) {
   KernelBuilder kernel(target, region, form, bucket);
-  AccessStrides strides;
-  LeftReuse left_reuse;
   const EmittedKernel emitted =
-      kernel_kind_of({target, region, form, strides, left_reuse}).emit(kernel, form, schedule);
+      std::visit([&](const auto& kind) { return emit_form(kernel, kind, schedule); }, form.kind);
   if (rewrite) rewrite(kernel.module());
   return kernel.finish(emitted.tasks, emitted.scratch_bytes);
 }

@@ -46,47 +46,25 @@ class KernelKind : public ir::KernelKind<PlanInputs> {
                           const ir::Backend::Allocate& allocate) const;
   // As ir::Backend::overwritable.
   virtual std::vector<std::size_t> overwritable(const PlanInputs& inputs) const;
-  // Fills a kernel and says how many tasks and how much scratch it has.
-  virtual EmittedKernel emit(KernelBuilder& kernel, const ir::LoopForm& form,
-                             const ir::Schedule& schedule) const = 0;
 };
 
 // A kind that computes every form of one alternative of ir::LoopForm::kind.
 template <typename Form>
 class KindOf : public KernelKind {
- public:
-  bool accepts(const PlanInputs& inputs) const override {
-    return std::holds_alternative<Form>(inputs.form.kind);
-  }
-  EmittedKernel emit(KernelBuilder& kernel, const ir::LoopForm& form,
-                     const ir::Schedule& schedule) const override {
-    return emit_form(kernel, form_of(form), schedule);
-  }
-
  protected:
   static const Form& form_of(const ir::LoopForm& form) { return std::get<Form>(form.kind); }
-  virtual EmittedKernel emit_form(KernelBuilder& kernel, const Form& form,
-                                  const ir::Schedule& schedule) const = 0;
 };
 
-#define ANYDIM_KERNEL_KIND(name, Form) std::unique_ptr<KernelKind> make_##name##_kind();
+// The class of a kind, and what fills a kernel of its form and says how many tasks and how much
+// scratch it has.
+#define ANYDIM_KERNEL_KIND(name, Form)                                 \
+  std::unique_ptr<KernelKind> make_##name##_kind();                    \
+  EmittedKernel emit_form(KernelBuilder& kernel, const ir::Form& form, \
+                          const ir::Schedule& schedule);
 #include "ir/loops/kernel_kinds.def"
 #undef ANYDIM_KERNEL_KIND
 
-// The one that computes the form, of all there are (ir/loops/kernel_kinds.def): every form has one.
-const KernelKind& kernel_kind_of(const PlanInputs& inputs);
-
-// Emitters that stand in files of their own; the others are methods of their kinds.
-EmittedKernel emit_map(KernelBuilder& kernel, const ir::MapForm& form,
-                       const ir::Schedule& schedule);
-EmittedKernel emit_rows(KernelBuilder& kernel, const ir::RowForm& form,
-                        const ir::Schedule& schedule);
-EmittedKernel emit_matmul(KernelBuilder& kernel, const ir::MatmulForm& form,
-                          const ir::Schedule& schedule);
-EmittedKernel emit_attention(KernelBuilder& kernel, const ir::AttentionForm& form,
-                             const ir::Schedule& schedule);
-EmittedKernel emit_ordered(KernelBuilder& kernel, const ir::OrderedForm& form,
-                           const ir::Schedule& schedule);
+const KernelKind& kernel_kind_of(const ir::LoopForm& form);
 
 // The loop form of `region` as this folder's plans and emitters read it.
 ir::LoopForm prepared(const Target& target, const ir::Region& region, ir::LoopForm form);

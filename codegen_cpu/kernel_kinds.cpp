@@ -14,7 +14,7 @@ ir::Tensor KernelKind::pack(const PlanInputs&, std::size_t, const ir::PackedLayo
 
 std::vector<std::size_t> KernelKind::overwritable(const PlanInputs&) const { return {}; }
 
-const KernelKind& kernel_kind_of(const PlanInputs& inputs) {
+const KernelKind& kernel_kind_of(const ir::LoopForm& form) {
   static const auto kinds = [] {
     std::vector<std::unique_ptr<KernelKind>> all;
 #define ANYDIM_KERNEL_KIND(name, Form) all.push_back(make_##name##_kind());
@@ -22,9 +22,7 @@ const KernelKind& kernel_kind_of(const PlanInputs& inputs) {
 #undef ANYDIM_KERNEL_KIND
     return all;
   }();
-  for (const auto& kind : kinds)
-    if (kind->accepts(inputs)) return *kind;
-  internal_error("no kind of kernel computes a form of " + std::string(ir::kind_name(inputs.form)));
+  return *kinds[form.kind.index()];
 }
 
 }  // namespace anydim::codegen_cpu

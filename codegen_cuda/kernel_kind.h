@@ -61,6 +61,11 @@ struct LaunchCycles {
 // cheapest few of every kind of schedule.
 class KernelKind : public ir::KernelKind<PlanInputs> {
  public:
+  // Name of its schedules: "map", "rows", "matmul_mma", ...
+  virtual std::string_view name() const = 0;
+  // Whether it computes this form on this device at all (loops, element types, access patterns,
+  // instructions). The rest is only asked where it does.
+  virtual bool accepts(const PlanInputs& inputs) const = 0;
   // Whether it also computes forms over rows laid end to end (ir::Segments); accepts() is not asked
   // about one otherwise.
   virtual bool takes_segments() const { return false; }

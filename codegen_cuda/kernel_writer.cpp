@@ -163,7 +163,8 @@ void KernelWriter::block(CodeScope& scope, std::string_view header,
   scope.line("}");
 }
 
-std::string KernelWriter::finish() {
+EmittedKernel KernelWriter::finish(std::vector<ir::DeviceLaunch> launches,
+                                   ir::Dim workspace_bytes) {
   internal_check(entry_ == nullptr, "every entry was ended");
   std::string source = about_;
   for (const DevicePiece& piece : device_pieces) {
@@ -175,7 +176,10 @@ std::string KernelWriter::finish() {
                                [&](const DevicePiece& piece) { return piece.name == name; }),
                    "there is a device piece " + name);
   }
-  return source + declarations_ + entries_;
+  return {.source = source + declarations_ + entries_,
+          .launches = std::move(launches),
+          .workspace_bytes = std::move(workspace_bytes),
+          .entries = plans_};
 }
 
 void write_lambda(CodeScope& scope, const std::string& name, const std::string& parameters,

@@ -119,8 +119,8 @@ class KernelWriter {
   void block(CodeScope& scope, std::string_view header,
              const std::function<void(CodeScope&)>& body);
 
-  std::string finish();
-  const std::vector<EntryPlan>& entries() const { return plans_; }  // that have begun
+  // The program, whose entries have ended, and how it is launched.
+  EmittedKernel finish(std::vector<ir::DeviceLaunch> launches, ir::Dim workspace_bytes = {});
 
  private:
   std::vector<EntryPlan> plans_;

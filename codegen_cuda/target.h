@@ -2,16 +2,29 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "codegen_cuda/cost_constants.h"
-#include "codegen_cuda/replaced_text.h"
-
 namespace anydim::codegen_cuda {
+
+// What the cost models count with that no data sheet says.
+struct CostConstants {
+#define ANYDIM_COST(name, value, what) double name = value;
+#include "codegen_cuda/cost_constants.def"
+#undef ANYDIM_COST
+  bool operator==(const CostConstants&) const = default;
+};
+
+// Device functions (device/NAME.cuh) in place of those that are built in.
+struct ReplacedText {
+  std::map<std::string, std::string, std::less<>> pieces;  // by name
+  std::string identity;                                    // of their names and text
+};
 
 struct CudaTarget {
   std::string name;  // part, e.g. "h200"; for people and for the cost model, no kernel depends on

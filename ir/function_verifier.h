@@ -1,10 +1,13 @@
 // The checks on one function or region body; used by ir/verify.cpp and ir/verify_calls.cpp only.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <functional>
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ir/module.h"
@@ -25,6 +28,12 @@ class FunctionVerifier {
   enum class State : unsigned char { Undefined, InScope, OutOfScope };
 
   [[noreturn]] void fail(const std::string& what) const;
+  // As fmt::format has it.
+  template <typename First, typename... Rest>
+  [[noreturn]] void fail(fmt::format_string<First, Rest...> what, First&& first,
+                         Rest&&... rest) const {
+    fail(fmt::format(what, std::forward<First>(first), std::forward<Rest>(rest)...));
+  }
 
   // Said of what is wrong only: a dim may be long, and most are right.
   using Words = std::function<std::string()>;

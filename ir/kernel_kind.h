@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "ir/backend.h"
@@ -18,12 +17,6 @@ template <typename Inputs>
 class KernelKind {
  public:
   virtual ~KernelKind() = default;
-  // Name of its schedules: "map", "rows", "matmul_mma", ...
-  virtual std::string_view name() const = 0;
-  // Whether it computes this form on this device at all (loops, element types, access patterns,
-  // instructions). The rest is only asked where it does.
-  virtual bool accepts(const Inputs& inputs) const = 0;
-
   // Schedules worth considering for a bucket, all legal, the first a safe general choice; may be
   // empty where none suits the bucket.
   virtual std::vector<Schedule> candidates(const Inputs& inputs, const Bucket& bucket) const = 0;

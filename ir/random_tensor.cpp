@@ -1,7 +1,5 @@
 #include "ir/random_tensor.h"
 
-#include <memory>
-
 #include "ir/hash.h"
 
 namespace anydim::ir {

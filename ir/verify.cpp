@@ -57,9 +57,8 @@ void FunctionVerifier::verify() {
   for (const ValueId id : function_.body.results) use(id, [] { return std::string("a result"); });
   const std::size_t named = function_.result_names.size();
   if (named != 0 && named != function_.body.results.size()) {
-    fail(fmt::format("has {}, but {} of results",
-                     count_text(function_.body.results.size(), "result"),
-                     count_text(named, "name")));
+    fail("has {}, but {} of results", count_text(function_.body.results.size(), "result"),
+         count_text(named, "name"));
   }
   types();
 }
@@ -75,10 +74,9 @@ void FunctionVerifier::symbols() {
   for (const std::string& name : function_.symbols.names()) {
     const SymbolInfo& symbol = *function_.symbols.find(name);
     if (symbol.low > symbol.high)
-      fail(fmt::format("symbol {} has the empty range [{}, {}]", symbol_text(name), symbol.low,
-                       symbol.high));
+      fail("symbol {} has the empty range [{}, {}]", symbol_text(name), symbol.low, symbol.high);
     if (symbol.multiple < 1)
-      fail(fmt::format("symbol {} is a multiple of {}", symbol_text(name), symbol.multiple));
+      fail("symbol {} is a multiple of {}", symbol_text(name), symbol.multiple);
     if (symbol.below) {
       for (const DimLeaf& leaf : symbol.below->leaves()) {
         if (leaf.is_symbol())
@@ -92,36 +90,35 @@ void FunctionVerifier::symbols() {
 void FunctionVerifier::names() {
   std::set<std::string_view> seen;
   for (const Value& value : function_.values) {
-    if (!seen.insert(value.name).second)
-      fail(fmt::format("has two values named {}", value_text(value.name)));
+    if (!seen.insert(value.name).second) fail("has two values named {}", value_text(value.name));
   }
 }
 
 void FunctionVerifier::declared(const std::string& symbol, const Words& where) {
   if (!function_.symbols.contains(symbol)) {
-    fail(fmt::format("{} uses the symbol {}, which the function does not declare", where(),
-                     symbol_text(symbol)));
+    fail("{} uses the symbol {}, which the function does not declare", where(),
+         symbol_text(symbol));
   }
 }
 
 void FunctionVerifier::define(ValueId id, std::string_view role) {
   if (id >= function_.values.size()) {
-    fail(fmt::format("{} has the id {}, but there are {}", role, id,
-                     count_text(function_.values.size(), "value")));
+    fail("{} has the id {}, but there are {}", role, id,
+         count_text(function_.values.size(), "value"));
   }
-  if (states_[id] != State::Undefined) fail(fmt::format("{} is assigned a second time", name(id)));
+  if (states_[id] != State::Undefined) fail("{} is assigned a second time", name(id));
   states_[id] = State::InScope;
 }
 
 void FunctionVerifier::use(ValueId id, const Words& role) {
   if (id >= function_.values.size()) {
-    fail(fmt::format("{} has the id {}, but there are {}", role(), id,
-                     count_text(function_.values.size(), "value")));
+    fail("{} has the id {}, but there are {}", role(), id,
+         count_text(function_.values.size(), "value"));
   }
   if (states_[id] == State::Undefined)
-    fail(fmt::format("{}, {}, is not defined before this use", role(), name(id)));
+    fail("{}, {}, is not defined before this use", role(), name(id));
   if (states_[id] == State::OutOfScope)
-    fail(fmt::format("{}, {}, is used outside the block that defines it", role(), name(id)));
+    fail("{}, {}, is used outside the block that defines it", role(), name(id));
 }
 
 void FunctionVerifier::bindings(const Block& block) {
@@ -148,7 +145,7 @@ void FunctionVerifier::operands(const Binding& binding) {
     if (row.maximum_operands < 0) wanted = "at least " + wanted;
     if (row.maximum_operands > row.minimum_operands)
       wanted = fmt::format("{} to {} operands", minimum, row.maximum_operands);
-    fail(fmt::format("takes {}, has {}", wanted, count));
+    fail("takes {}, has {}", wanted, count);
   }
   for (std::size_t i = 0; i < count; ++i) {
     if (binding.operands[i] != no_value) {
@@ -157,7 +154,7 @@ void FunctionVerifier::operands(const Binding& binding) {
     }
     const bool optional =
         binding.op == Op::loop ? i < 2 : row.maximum_operands >= 0 && i >= minimum;
-    if (!optional) fail(fmt::format("operand {} is none, which only optional operands can be", i));
+    if (!optional) fail("operand {} is none, which only optional operands can be", i);
   }
 }
 
@@ -166,16 +163,16 @@ void FunctionVerifier::attributes(const Binding& binding) {
   for (const AttributeInfo& row : rows) {
     const auto found = binding.attributes.find(row.name);
     if (found == binding.attributes.end()) {
-      if (!row.optional) fail(fmt::format("attribute '{}' is missing", row.name));
+      if (!row.optional) fail("attribute '{}' is missing", row.name);
     } else if (found->second.index() != alternative(row.kind)) {
-      fail(fmt::format("attribute '{}' is {}, expected {}", row.name,
-                       kind_names[found->second.index()], kind_names[alternative(row.kind)]));
+      fail("attribute '{}' is {}, expected {}", row.name, kind_names[found->second.index()],
+           kind_names[alternative(row.kind)]);
     }
   }
   for (const auto& [name, value] : binding.attributes) {
     if (std::none_of(rows.begin(), rows.end(),
                      [&](const AttributeInfo& row) { return row.name == name; })) {
-      fail(fmt::format("has no attribute '{}'", printable(name)));
+      fail("has no attribute '{}'", printable(name));
     }
   }
 }
@@ -183,7 +180,7 @@ void FunctionVerifier::attributes(const Binding& binding) {
 void FunctionVerifier::dims(const Binding& binding) {
   const auto expect = [&](std::size_t count) {
     if (binding.dims.size() != count)
-      fail(fmt::format("carries {}, expected {}", count_text(binding.dims.size(), "dim"), count));
+      fail("carries {}, expected {}", count_text(binding.dims.size(), "dim"), count);
   };
   const bool any_number = binding.op == Op::shape || binding.op == Op::check_shape;
   const bool of_region = binding.op == Op::region && binding.callee < module_.regions.size();
@@ -194,7 +191,7 @@ void FunctionVerifier::dims(const Binding& binding) {
   }
   if (binding.op == Op::bind &&
       (binding.dims[0].kind() != Dim::Kind::Symbol || !binding.dims[0].leaf().is_symbol())) {
-    fail(fmt::format("opens a symbol, not {}", print(function_, binding.dims[0])));
+    fail("opens a symbol, not {}", print(function_, binding.dims[0]));
   }
   for (const Dim& dim : binding.dims) {
     for (const DimLeaf& leaf : dim.leaves()) {
@@ -208,17 +205,15 @@ void FunctionVerifier::dims(const Binding& binding) {
   }
   if (binding.op == Op::check_shape && type_of(binding.operands[0]) != nullptr &&
       type_of(binding.operands[0])->rank() != binding.dims.size()) {
-    fail(fmt::format("demands {} of {}, which is {}", count_text(binding.dims.size(), "dim"),
-                     name(binding.operands[0]),
-                     print(function_, function_.values[binding.operands[0]].type)));
+    fail("demands {} of {}, which is {}", count_text(binding.dims.size(), "dim"),
+         name(binding.operands[0]), print(function_, function_.values[binding.operands[0]].type));
   }
 }
 
 void FunctionVerifier::results(const Binding& binding) {
   const OpInfo& row = info(binding.op);
   if (row.results >= 0 && binding.results.size() != static_cast<std::size_t>(row.results)) {
-    fail(fmt::format("has {}, expected {}", count_text(binding.results.size(), "result"),
-                     row.results));
+    fail("has {}, expected {}", count_text(binding.results.size(), "result"), row.results);
   }
   for (const ValueId id : binding.results) define(id, "a result");
 }
@@ -227,7 +222,7 @@ void FunctionVerifier::types() {
   for (ValueId id = 0; id < function_.values.size(); ++id) {
     if (states_[id] == State::Undefined) continue;  // left over by a pass: nothing names it
     if (options_.types_inferred && function_.values[id].type.kind == Type::Kind::Unknown) {
-      fail(fmt::format("{} has no type after inference", name(id)));
+      fail("{} has no type after inference", name(id));
     }
     type_symbols(function_.values[id].type, id);
   }
@@ -240,8 +235,8 @@ void FunctionVerifier::type_symbols(const Type& type, ValueId id) {
       if (leaf.is_symbol()) {
         declared(leaf.symbol, [&] { return fmt::format("the type of {}", name(id)); });
       } else if (leaf.value >= function_.values.size() || states_[leaf.value] == State::Undefined) {
-        fail(fmt::format("the type of {} reads a tensor that is not defined: {}", name(id),
-                         print(function_, dim)));
+        fail("the type of {} reads a tensor that is not defined: {}", name(id),
+             print(function_, dim));
       }
     }
   }

@@ -20,13 +20,13 @@ std::string count_text(std::size_t count, std::string_view noun) {
 void FunctionVerifier::blocks(const Binding& binding) {
   const std::size_t wanted = binding.op == Op::branch ? 2 : binding.op == Op::loop ? 1 : 0;
   if (binding.blocks.size() != wanted)
-    fail(fmt::format("has {}, expected {}", count_text(binding.blocks.size(), "block"), wanted));
+    fail("has {}, expected {}", count_text(binding.blocks.size(), "block"), wanted);
   if (binding.op == Op::branch) {
     for (const Block& block : binding.blocks) {
       if (!block.parameters.empty()) fail("the blocks of if take no parameters");
       if (block.results.size() != binding.results.size()) {
-        fail(fmt::format("a block yields {}, expected {}",
-                         count_text(block.results.size(), "value"), binding.results.size()));
+        fail("a block yields {}, expected {}", count_text(block.results.size(), "value"),
+             binding.results.size());
       }
     }
   } else if (binding.op == Op::loop) {
@@ -35,13 +35,12 @@ void FunctionVerifier::blocks(const Binding& binding) {
     if (binding.operands.size() < 2)
       fail("takes a trip count and a condition (or none) before the carried values");
     if (body.parameters.size() != carried + 2) {
-      fail(fmt::format("its body takes {}, expected {}: iteration, condition, carried values",
-                       count_text(body.parameters.size(), "parameter"), carried + 2));
+      fail("its body takes {}, expected {}: iteration, condition, carried values",
+           count_text(body.parameters.size(), "parameter"), carried + 2);
     }
     if (body.results.size() < carried + 1 || body.results.size() != binding.results.size() + 1) {
-      fail(fmt::format("its body yields {}, expected {}: condition, carried and scanned values",
-                       count_text(body.results.size(), "value"),
-                       std::max(carried, binding.results.size()) + 1));
+      fail("its body yields {}, expected {}: condition, carried and scanned values",
+           count_text(body.results.size(), "value"), std::max(carried, binding.results.size()) + 1);
     }
   }
   for (const Block& block : binding.blocks) inner_block(binding, block);
@@ -70,9 +69,9 @@ void FunctionVerifier::same_form(ValueId inner, ValueId outer, const std::string
   const TensorType* to = type_of(outer);
   if (from == nullptr || to == nullptr) return;
   if (from->dtype == to->dtype && from->rank() + added_dims == to->rank()) return;
-  fail(fmt::format("{} {} is {}, but {} is {}", role, name(inner),
-                   print(function_, function_.values[inner].type), name(outer),
-                   print(function_, function_.values[outer].type)));
+  fail("{} {} is {}, but {} is {}", role, name(inner),
+       print(function_, function_.values[inner].type), name(outer),
+       print(function_, function_.values[outer].type));
 }
 
 void FunctionVerifier::branch_types(const Binding& binding) {
@@ -97,15 +96,14 @@ void FunctionVerifier::loop_types(const Binding& binding) {
 void FunctionVerifier::callee(const Binding& binding) {
   if (binding.op == Op::call) {
     if (binding.callee >= module_.functions.size()) {
-      fail(fmt::format("calls function {}, but there are {}", binding.callee,
-                       module_.functions.size()));
+      fail("calls function {}, but there are {}", binding.callee, module_.functions.size());
     }
     const Function& target = module_.functions[binding.callee];
     callee_counts(binding, target, "function " + global_text(target.name));
     call_types(binding, target);
   } else if (binding.op == Op::region) {
     if (binding.callee >= module_.regions.size()) {
-      fail(fmt::format("runs region {}, but there are {}", binding.callee, module_.regions.size()));
+      fail("runs region {}, but there are {}", binding.callee, module_.regions.size());
     }
     const Region& target = module_.regions[binding.callee];
     callee_counts(binding, target.body, "region " + global_text(target.name));
@@ -116,13 +114,12 @@ void FunctionVerifier::callee(const Binding& binding) {
 void FunctionVerifier::callee_counts(const Binding& binding, const Function& target,
                                      const std::string& target_text) {
   if (binding.operands.size() != target.body.parameters.size()) {
-    fail(fmt::format("{} takes {}, is given {}", target_text,
-                     count_text(target.body.parameters.size(), "parameter"),
-                     binding.operands.size()));
+    fail("{} takes {}, is given {}", target_text,
+         count_text(target.body.parameters.size(), "parameter"), binding.operands.size());
   }
   if (binding.results.size() != target.body.results.size()) {
-    fail(fmt::format("{} has {}, the binding names {}", target_text,
-                     count_text(target.body.results.size(), "result"), binding.results.size()));
+    fail("{} has {}, the binding names {}", target_text,
+         count_text(target.body.results.size(), "result"), binding.results.size());
   }
 }
 
@@ -134,10 +131,9 @@ void FunctionVerifier::call_types(const Binding& binding, const Function& target
     const TensorType* ours = type_of(outer);
     if (ours == nullptr || !theirs.is_tensor()) return;
     if (ours->dtype == theirs.tensor.dtype && ours->rank() == theirs.tensor.rank()) return;
-    fail(fmt::format("{} is {}, but {} {} of function {} is {}", name(outer),
-                     print(function_, function_.values[outer].type), role,
-                     value_text(target.values[inner].name), global_text(target.name),
-                     print(target, theirs)));
+    fail("{} is {}, but {} {} of function {} is {}", name(outer),
+         print(function_, function_.values[outer].type), role,
+         value_text(target.values[inner].name), global_text(target.name), print(target, theirs));
   };
   for (std::size_t i = 0; i < binding.operands.size(); ++i)
     compare(binding.operands[i], target.body.parameters[i], "parameter");
@@ -191,9 +187,8 @@ void FunctionVerifier::region_type(ValueId outer, const Type& inner, const Funct
   const TensorType* ours = type_of(outer);
   if (ours == nullptr || !inner.is_tensor()) return;
   const auto differ = [&](const std::string& detail) {
-    fail(fmt::format("{} is {}, but {} is {}{}", name(outer),
-                     print(function_, function_.values[outer].type), role, print(target, inner),
-                     detail));
+    fail("{} is {}, but {} is {}{}", name(outer), print(function_, function_.values[outer].type),
+         role, print(target, inner), detail);
   };
   if (ours->dtype != inner.tensor.dtype || ours->rank() != inner.tensor.rank()) differ("");
   for (std::size_t i = 0; i < ours->rank(); ++i) {
@@ -214,17 +209,15 @@ void FunctionVerifier::region_type(ValueId outer, const Type& inner, const Funct
 void FunctionVerifier::region(const Region& region) {
   for (const std::uint32_t position : region.weights) {
     if (position >= region.body.body.parameters.size()) {
-      fail(fmt::format("weight {} is out of range: it has {}", position,
-                       count_text(region.body.body.parameters.size(), "parameter")));
+      fail("weight {} is out of range: it has {}", position,
+           count_text(region.body.body.parameters.size(), "parameter"));
     }
   }
   for (const std::uint32_t position : region.weights_of_4_bits) {
-    if (!region.is_weight(position))
-      fail(fmt::format("parameter {} is i4, but no weight", position));
+    if (!region.is_weight(position)) fail("parameter {} is i4, but no weight", position);
     const Type& type = region.body.values[region.body.body.parameters[position]].type;
     if (!type.is_tensor() || type.tensor.dtype != DType::I8)
-      fail(fmt::format("weight {} is i4; expected a tensor of i8, got {}", position,
-                       print(region.body, type)));
+      fail("weight {} is i4; expected a tensor of i8, got {}", position, print(region.body, type));
   }
   if (!region.identity.empty() && region.identity != identity_of(region)) {
     fail("its identity is not that of its body: seal() the region after every change");

@@ -14,8 +14,6 @@
 #include <cstdint>
 #include <optional>
 #include <ranges>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "ir/error.h"

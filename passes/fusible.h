@@ -1,8 +1,6 @@
 // What fusion may do with an op: rules of one binding, whatever stands around it.
 #pragma once
 
-#include <cstddef>
-
 #include "ir/module.h"
 
 namespace anydim::passes {

@@ -6,7 +6,6 @@
 #include <map>
 #include <numeric>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 

@@ -1,5 +1,4 @@
 // Blocks become parts of the flat code with jumps; calls have frames of their own.
-#include <fmt/format.h>
 
 #include <algorithm>
 

@@ -1,5 +1,4 @@
 // Lists, tuples and function values.
-#include <fmt/format.h>
 
 #include "ir/error.h"
 #include "passes/lower_function.h"

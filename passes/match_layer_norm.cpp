@@ -1,4 +1,3 @@
-#include <algorithm>
 
 #include "ir/expand.h"
 #include "passes/pattern.h"

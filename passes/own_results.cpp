@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <set>
 #include <utility>
-#include <vector>
 
 #include "passes/fusible.h"
 #include "passes/pass.h"

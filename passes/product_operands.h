@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <set>
-#include <vector>
 
 #include "passes/fusion_graph.h"
 #include "passes/stored_values.h"

@@ -2,8 +2,6 @@
 // point, times a scale.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>

@@ -1,6 +1,5 @@
 // RowPacker: operations of their own on packed rows.
 #include <algorithm>
-#include <set>
 #include <span>
 
 #include "ir/error.h"

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <optional>
 #include <vector>
 
 #include "ir/loops/scalar_access.h"
+#include "passes/pattern.h"
 
 namespace anydim::passes {
 
@@ -59,10 +59,7 @@ double spectral_norm_at_most(const Matrix& matrix, std::size_t first, std::size_
 class Tracing {
  public:
   Tracing(const Function& function, const Block& block, ElementRanges& ranges)
-      : function_(function), ranges_(ranges) {
-    for (const Binding& binding : block.bindings)
-      for (const ValueId result : binding.results) definitions_[result] = &binding;
-  }
+      : graph_(function, block), ranges_(ranges) {}
 
   // A bound of a row's norm in any head.
   double head_norm(ValueId value) {
@@ -72,22 +69,23 @@ class Tracing {
 
  private:
   std::optional<double> norm_by_weights(ValueId value) {
-    const std::optional<std::int64_t> width = type(value).dims.back().constant();
-    std::size_t axis = type(value).rank() - 1;
+    const std::optional<std::int64_t> width = graph_.type(value).dims.back().constant();
+    std::size_t axis = graph_.type(value).rank() - 1;
     // Views between the heads and the columns that they were cut from; `axis` counts the elements
     // of a head.
-    for (const Binding* view = definition(value); view != nullptr; view = definition(value)) {
+    for (const Binding* view = graph_.definition(value); view != nullptr;
+         view = graph_.definition(value)) {
       if (view->op == Op::transpose) {
-        axis = permutation(*view, type(value).rank())[axis];
-      } else if (!info(view->op).has(traits::reshapes) || axis != type(value).rank() - 1) {
+        axis = permutation(*view, graph_.type(value).rank())[axis];
+      } else if (!info(view->op).has(traits::reshapes) || axis != graph_.type(value).rank() - 1) {
         break;
       } else {
-        axis = type(view->operands[0]).rank() - 1;
+        axis = graph_.type(view->operands[0]).rank() - 1;
       }
       value = view->operands[0];
-      if (!(type(value).dims[axis].constant() == width)) break;
+      if (!(graph_.type(value).dims[axis].constant() == width)) break;
     }
-    if (axis != type(value).rank() - 1) return std::nullopt;
+    if (axis != graph_.type(value).rank() - 1) return std::nullopt;
     const auto columns = columns_of(value);
     if (!columns || !width || *width <= 0) return std::nullopt;
     const auto count = static_cast<std::size_t>(*width);
@@ -104,15 +102,9 @@ class Tracing {
     return largest;
   }
 
-  const TensorType& type(ValueId value) const { return function_.tensor_type(value); }
-  const Binding* definition(ValueId value) const {
-    const auto found = definitions_.find(value);
-    return found == definitions_.end() ? nullptr : found->second;
-  }
-
   // Elements of a constant that broadcasts along the last dim alone.
   std::optional<std::vector<double>> row(ValueId value, std::size_t extent) const {
-    const Binding* binding = definition(value);
+    const Binding* binding = graph_.definition(value);
     if (binding == nullptr || binding->op != Op::constant) return std::nullopt;
     const Tensor& tensor = tensor_attribute(*binding, "value");
     if (!is_float(tensor.dtype())) return std::nullopt;
@@ -126,9 +118,9 @@ class Tracing {
   }
 
   std::optional<Columns> columns_of(ValueId value) {
-    const Binding* binding = definition(value);
-    if (binding == nullptr || !type(value).dims.back().is_constant()) return std::nullopt;
-    const auto extent = static_cast<std::size_t>(*type(value).dims.back().constant());
+    const Binding* binding = graph_.definition(value);
+    if (binding == nullptr || !graph_.type(value).dims.back().is_constant()) return std::nullopt;
+    const auto extent = static_cast<std::size_t>(*graph_.type(value).dims.back().constant());
     if (binding->op == Op::add || binding->op == Op::mul) return combined(*binding, extent);
     if (binding->op == Op::split) return split(*binding, value);
     if (binding->op == Op::matmul) return product(*binding);
@@ -138,8 +130,8 @@ class Tracing {
   std::optional<Columns> combined(const Binding& binding, std::size_t extent) {
     for (const std::size_t i : {0u, 1u}) {
       const auto constant = row(binding.operands[1 - i], extent);
-      if (!constant ||
-          !(type(binding.operands[i]).dims.back() == type(binding.results[0]).dims.back()))
+      if (!constant || !(graph_.type(binding.operands[i]).dims.back() ==
+                         graph_.type(binding.results[0]).dims.back()))
         continue;
       auto columns = columns_of(binding.operands[i]);
       if (!columns) return std::nullopt;
@@ -160,18 +152,18 @@ class Tracing {
   std::optional<Columns> split(const Binding& binding, ValueId value) {
     const ValueId source = binding.operands[0];
     const std::int64_t axis = integer_attribute(binding, "axis"),
-                       rank = static_cast<std::int64_t>(type(source).rank());
+                       rank = static_cast<std::int64_t>(graph_.type(source).rank());
     if (axis != rank - 1 && axis != -1) return std::nullopt;
     std::size_t first = 0;
     for (const ValueId result : binding.results) {
       if (result == value) break;
-      const auto extent = type(result).dims.back().constant();
+      const auto extent = graph_.type(result).dims.back().constant();
       if (!extent) return std::nullopt;
       first += static_cast<std::size_t>(*extent);
     }
     const auto all = columns_of(source);
     if (!all) return std::nullopt;
-    const auto extent = static_cast<std::size_t>(*type(value).dims.back().constant());
+    const auto extent = static_cast<std::size_t>(*graph_.type(value).dims.back().constant());
     const auto begin = all->offset.begin() + static_cast<std::ptrdiff_t>(first);
     Columns columns{{all->matrix.rows, extent, {}},
                     {begin, begin + static_cast<std::ptrdiff_t>(extent)},
@@ -196,8 +188,8 @@ class Tracing {
     const auto scale_by = [&](const std::vector<double>& factor) {
       for (std::size_t k = 0; k < depth; ++k) rows.gain[k] *= factor[k];
     };
-    for (const Binding* binding = definition(value); binding != nullptr;
-         binding = definition(value)) {
+    for (const Binding* binding = graph_.definition(value); binding != nullptr;
+         binding = graph_.definition(value)) {
       if (binding->op == Op::layer_norm && is_over_rows(*binding)) {
         const auto gain = row(binding->operands[1], depth);
         std::optional<std::vector<double>> shift = std::vector<double>(depth, 0.0);
@@ -212,7 +204,8 @@ class Tracing {
       if (binding->op != Op::add && binding->op != Op::mul) break;
       const std::size_t at = row(binding->operands[1], depth) ? 1 : 0;
       const auto constant = row(binding->operands[at], depth);
-      if (!constant || !(type(binding->operands[1 - at]).dims.back() == type(value).dims.back()))
+      if (!constant ||
+          !(graph_.type(binding->operands[1 - at]).dims.back() == graph_.type(value).dims.back()))
         break;
       if (binding->op == Op::add) shift_by(*constant);
       else scale_by(*constant);
@@ -224,12 +217,12 @@ class Tracing {
 
   bool is_over_rows(const Binding& norm) const {
     const std::int64_t axis = integer_attribute(norm, "axis"),
-                       rank = static_cast<std::int64_t>(type(norm.results[0]).rank());
+                       rank = static_cast<std::int64_t>(graph_.type(norm.results[0]).rank());
     return (axis == -1 || axis == rank - 1) && real_attribute(norm, "epsilon") >= least_epsilon;
   }
 
   std::optional<Columns> product(const Binding& binding) {
-    const Binding* weight = definition(binding.operands[1]);
+    const Binding* weight = graph_.definition(binding.operands[1]);
     if (weight == nullptr || weight->op != Op::constant) return std::nullopt;
     const Tensor& matrix = tensor_attribute(*weight, "value");
     if (matrix.rank() != 2 || !is_float(matrix.dtype())) return std::nullopt;
@@ -251,9 +244,8 @@ class Tracing {
     return columns;
   }
 
-  const Function& function_;
+  const PatternGraph graph_;
   ElementRanges& ranges_;
-  std::map<ValueId, const Binding*> definitions_;
 };
 
 // It bounds scores whose product is at most `product` either way; NaN where nothing is known of it.

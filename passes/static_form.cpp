@@ -100,11 +100,6 @@ std::optional<ValueId> without_neutral(const RuleFacts& facts, const Binding& bi
   return std::nullopt;
 }
 
-struct Twin {
-  const char* attribute;
-  std::size_t operand;
-};
-
 // True where a reshape's operand gives the result's dims but for numbers (-1 and 0 are then
 // replaced by what they stand for). An element that may turn out to be -1 leaves the question open:
 // the result's dim would ask it again, and grow with every round.
@@ -116,23 +111,55 @@ bool decides_whole_shape(const std::vector<Dim>& elements, const std::vector<Dim
                     });
 }
 
-// The static twin with the operands that it shares with its dynamic one.
-Binding static_binding(const Binding& binding, Op twin) {
-  Binding made{.op = twin,
-               .results = binding.results,
-               .attributes = binding.attributes,
-               .source = binding.source};
-  for (std::size_t i = 0; i < std::min(first_shape_operand(binding.op), binding.operands.size());
-       ++i)
-    made.operands.push_back(binding.operands[i]);
-  while (!made.operands.empty() && made.operands.back() == no_value) made.operands.pop_back();
-  return made;
+const std::vector<Dim>* known_elements(const RuleFacts& facts, const Binding& binding,
+                                       std::size_t operand) {
+  if (operand >= binding.operands.size() || binding.operands[operand] == no_value) return nullptr;
+  const ShapeData& shape_data = facts.shape_data(binding.operands[operand]);
+  return shape_data ? &*shape_data : nullptr;
 }
 
-bool holds_one_integer(Op op, std::string_view name) {
-  for (const AttributeInfo& attribute : attributes_of(op))
-    if (attribute.name == name) return attribute.kind == AttributeInfo::Kind::Integer;
-  internal_error("a twin's operand is an attribute of the static op");
+const AttributeInfo* attribute_named(Op op, std::string_view name) {
+  const std::span<const AttributeInfo> all = attributes_of(op);
+  const auto found = std::ranges::find(all, name, &AttributeInfo::name);
+  return found == all.end() ? nullptr : &*found;
+}
+
+// The static twin, where numbers are known for what only it has as attributes: a shape is the
+// result's, the others are the elements of the operands that decide the shape, in order.
+std::optional<Binding> static_form(const RuleFacts& facts, const Binding& binding,
+                                   const TensorType& result) {
+  const Op twin = *static_twin(binding.op);
+  const std::size_t shared = first_shape_operand(binding.op);
+  Binding made{.op = twin, .results = binding.results, .source = binding.source};
+  for (const auto& [name, value] : binding.attributes)
+    if (attribute_named(twin, name) != nullptr) made.attributes.emplace(name, value);
+  for (std::size_t i = 0; i < std::min(shared, binding.operands.size()); ++i)
+    made.operands.push_back(binding.operands[i]);
+  while (!made.operands.empty() && made.operands.back() == no_value) made.operands.pop_back();
+
+  std::size_t operand = shared;
+  for (const AttributeInfo& attribute : attributes_of(twin)) {
+    if (attribute_named(binding.op, attribute.name) != nullptr) continue;
+    const std::size_t from = operand++;
+    const bool of_result = attribute.name == "shape";
+    if (!of_result && (from >= binding.operands.size() || binding.operands[from] == no_value))
+      continue;
+    const std::vector<Dim>* elements =
+        of_result ? &result.dims : known_elements(facts, binding, from);
+    if (elements == nullptr || !all_constant(*elements)) return std::nullopt;
+    std::vector<std::int64_t> numbers = constant_extents(*elements);
+    if (attribute.kind == AttributeInfo::Kind::Integer)
+      made.attributes.emplace(attribute.name, numbers.at(0));
+    else made.attributes.emplace(attribute.name, std::move(numbers));
+  }
+  if (twin == Op::arange) {
+    if (result.dtype != DType::I64 && result.dtype != DType::I32) return std::nullopt;
+    made.attributes.emplace("dtype", result.dtype);
+  }
+  if (attribute_named(binding.op, "empty_keeps") != nullptr &&
+      integer_attribute(binding, "empty_keeps") == 0 && integers_attribute(made, "axes").empty())
+    made.attributes.erase("axes");
+  return made;
 }
 
 Binding literal_binding(const RuleFacts& facts, const std::vector<Dim>& elements, std::size_t rank,
@@ -294,95 +321,13 @@ std::optional<Binding> resolved(const RuleFacts& facts, const Binding& binding,
   const TensorType* result =
       binding.results.empty() ? nullptr : tensor_of(facts, binding.results[0]);
   if (result == nullptr) return std::nullopt;
-  auto known = [&](std::size_t operand) -> const std::vector<Dim>* {
-    if (operand >= binding.operands.size() || binding.operands[operand] == no_value) return nullptr;
-    const ShapeData& shape_data = facts.shape_data(binding.operands[operand]);
-    return shape_data ? &*shape_data : nullptr;
-  };
-  auto present = [&](std::size_t operand) {
-    return operand < binding.operands.size() && binding.operands[operand] != no_value;
-  };
-  std::optional<Op> twin = static_twin(binding.op);
-  auto static_form = [&](std::initializer_list<Twin> list) -> std::optional<Binding> {
-    Binding made = static_binding(binding, *twin);
-    for (const Twin& entry : list) {
-      if (!present(entry.operand)) continue;
-      const std::vector<Dim>* elements = known(entry.operand);
-      if (elements == nullptr || !all_constant(*elements)) return std::nullopt;
-      const std::vector<std::int64_t> values = constant_extents(*elements);
-      if (holds_one_integer(*twin, entry.attribute))
-        made.attributes.emplace(entry.attribute, values.at(0));
-      else made.attributes.emplace(entry.attribute, values);
-    }
-    return made;
-  };
-  auto by_result = [&](std::initializer_list<const char*> dropped) -> std::optional<Binding> {
-    if (!all_constant(result->dims)) return std::nullopt;
-    Binding made = static_binding(binding, *twin);
-    for (const char* name : dropped) made.attributes.erase(name);
-    made.attributes.emplace("shape", constant_extents(result->dims));
-    return made;
-  };
-  std::optional<Binding> made;
-  switch (binding.op) {
-    case Op::dyn_full:
-    case Op::dyn_zeros:
-    case Op::dyn_ones:
-    case Op::dyn_broadcast_to: made = by_result({}); break;
-    case Op::dyn_reshape: made = by_result({"zero_copies"}); break;
-    case Op::dyn_expand_dims:
-    case Op::dyn_squeeze: made = static_form({{"axes", 1}}); break;
-    case Op::dyn_strided_slice:
-      made = static_form({{"starts", 1}, {"ends", 2}, {"axes", 3}, {"steps", 4}});
-      break;
-    case Op::dyn_windows: made = static_form({{"sizes", 1}}); break;
-    case Op::dyn_split: made = static_form({{"sizes", 1}}); break;
-    case Op::dyn_tile: made = static_form({{"repeats", 1}}); break;
-    case Op::dyn_repeat: made = static_form({{"repeats", 1}}); break;
-    case Op::dyn_overwrite: made = static_form({{"start", 2}}); break;
-    case Op::dyn_pad: made = static_form({{"before", 2}, {"after", 3}, {"axes", 4}}); break;
-    case Op::dyn_trilu: made = static_form({{"k", 1}}); break;
-    case Op::dyn_one_hot: made = static_form({{"depth", 3}}); break;
-    case Op::dyn_resize: made = static_form({{"sizes", 2}}); break;
-    case Op::dyn_cumulative_sum: made = static_form({{"axis", 1}}); break;
-    case Op::dyn_top_k: made = static_form({{"k", 1}}); break;
-    case Op::dyn_arange: {
-      if (result->dtype != DType::I64 && result->dtype != DType::I32) break;
-      Binding arange{.op = *twin,
-                     .results = binding.results,
-                     .attributes = {{"dtype", result->dtype}},
-                     .source = binding.source};
-      bool constant = true;
-      const char* names[] = {"start", "stop", "step"};
-      for (std::size_t i = 0; i < 3; ++i) {
-        const std::vector<Dim>* elements = known(i);
-        constant = constant && elements != nullptr && all_constant(*elements);
-        if (constant) arange.attributes.emplace(names[i], *elements->at(0).constant());
-      }
-      if (constant) made = arange;
-      break;
-    }
-    case Op::dyn_reduce_sum:
-    case Op::dyn_reduce_mean:
-    case Op::dyn_reduce_max:
-    case Op::dyn_reduce_min:
-    case Op::dyn_reduce_prod: {
-      made = static_form({{"axes", 1}});
-      if (!made) break;
-      bool keeps = integer_attribute(binding, "empty_keeps") != 0;
-      made->attributes.erase("empty_keeps");
-      if (integers_attribute(*made, "axes").empty() && !keeps) made->attributes.erase("axes");
-      break;
-    }
-    default: internal_error("every dynamic op has a rule");
-  }
-  if (made) return made;
+  if (auto made = static_form(facts, binding, *result)) return made;
 
   // Known elements, not all numbers: the op reads a literal made of dims.
   Binding partly = binding;
   bool changed = false;
   for (std::size_t i = first_shape_operand(binding.op); i < binding.operands.size(); ++i) {
-    const std::vector<Dim>* elements = known(i);
+    const std::vector<Dim>* elements = known_elements(facts, binding, i);
     if (elements == nullptr || all_constant(*elements)) continue;
     const TensorType& type = facts.function.tensor_type(binding.operands[i]);
     if (type.dtype != DType::I64) continue;

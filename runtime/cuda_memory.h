@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <vector>
 
 #include "runtime/cuda_context.h"
 #include "runtime/device.h"

@@ -1,7 +1,5 @@
 #include "runtime/frames.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "ir/error.h"
 #include "ir/shapes/bind.h"

@@ -1,8 +1,6 @@
 // anydim bench --op ... --device cuda.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 

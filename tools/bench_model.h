@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "tools/call_inputs.h"
 #include "tools/command.h"

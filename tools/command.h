@@ -1,11 +1,8 @@
 // What the subcommands share: common options, messages, results.
 #pragma once
 
-#include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "api/anydim.h"

@@ -1,6 +1,4 @@
 // anydim explain: what a call of a given shape would do, and why.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
-#include <string>
 
 #include "api/anydim.h"
 #include "api/tuning_run.h"

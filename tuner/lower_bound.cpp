@@ -6,7 +6,7 @@
 // budget on whatever is worth most anywhere. That choice's worth plus the sum of prices is a lower
 // bound at any prices; subgradient steps raise it.
 #include <algorithm>
-#include <cmath>
+#include <limits>
 
 #include "tuner/median.h"
 

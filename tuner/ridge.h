@@ -1,7 +1,6 @@
 // Linear least squares with a penalty on the weights.
 #pragma once
 
-#include <cstddef>
 #include <span>
 #include <vector>
 

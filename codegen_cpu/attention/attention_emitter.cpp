@@ -589,8 +589,8 @@ class AttentionEmitter {
 
 }  // namespace
 
-EmittedKernel emit_attention(KernelBuilder& kernel, const ir::AttentionForm& form,
-                             const ir::Schedule& schedule) {
+EmittedKernel emit_form(KernelBuilder& kernel, const ir::AttentionForm& form,
+                        const ir::Schedule& schedule) {
   return AttentionEmitter(kernel, form, schedule).run();
 }
 

@@ -26,8 +26,6 @@ std::int64_t rounded_up(std::int64_t value, std::int64_t to) { return (value + t
 
 class AttentionKind final : public KindOf<ir::AttentionForm> {
  public:
-  std::string_view name() const override { return "attention"; }
-
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket&) const override {
     const ir::DType dtype = compute_dtype(form_of(inputs.form).score.steps.back().dtype);
     const std::int64_t lanes = inputs.target.lanes(static_cast<int>(ir::size_of(dtype))),
@@ -200,12 +198,6 @@ class AttentionKind final : public KindOf<ir::AttentionForm> {
     const ir::AttentionForm& form = form_of(inputs.form);
     return form.row.extent != form.key.extent &&
            whole_keys(inputs.target, inputs.region, form, inputs.form.symbols).has_value();
-  }
-
- protected:
-  EmittedKernel emit_form(KernelBuilder& kernel, const ir::AttentionForm& form,
-                          const ir::Schedule& schedule) const override {
-    return emit_attention(kernel, form, schedule);
   }
 };
 

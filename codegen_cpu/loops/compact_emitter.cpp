@@ -60,8 +60,6 @@ class CompactEmitter {
 
 class CompactKind final : public KindOf<ir::CompactForm> {
  public:
-  std::string_view name() const override { return "compact"; }
-
   std::vector<ir::Schedule> candidates(const PlanInputs&, const ir::Bucket&) const override {
     return {{.name = "compact", .fields = {}}};
   }
@@ -74,19 +72,17 @@ class CompactKind final : public KindOf<ir::CompactForm> {
     const double cycles = points * (3 + point_cycles(inputs, form.program, {}, run, 1));
     return launch_seconds(inputs, cycles, ir::traffic_bytes(inputs.region, points, keys), 1);
   }
-
- protected:
-  EmittedKernel emit_form(KernelBuilder& kernel, const ir::CompactForm& form,
-                          const ir::Schedule&) const override {
-    CompactEmitter emitter(kernel, form);
-    kernel.for_range(kernel.root(), kernel.begin(), kernel.end(), 1,
-                     [&](Scope& task, llvm::Value*) { emitter.emit(task); });
-    return {ir::Dim(1), ir::Dim()};
-  }
 };
 
 }  // namespace
 
 std::unique_ptr<KernelKind> make_compact_kind() { return std::make_unique<CompactKind>(); }
+
+EmittedKernel emit_form(KernelBuilder& kernel, const ir::CompactForm& form, const ir::Schedule&) {
+  CompactEmitter emitter(kernel, form);
+  kernel.for_range(kernel.root(), kernel.begin(), kernel.end(), 1,
+                   [&](Scope& task, llvm::Value*) { emitter.emit(task); });
+  return {ir::Dim(1), ir::Dim()};
+}
 
 }  // namespace anydim::codegen_cpu

@@ -190,7 +190,8 @@ class PartEmitter {
 
 }  // namespace
 
-EmittedKernel emit_map(KernelBuilder& kernel, const ir::MapForm& form, const ir::Schedule& chosen) {
+EmittedKernel emit_form(KernelBuilder& kernel, const ir::MapForm& form,
+                        const ir::Schedule& chosen) {
   const MapSchedule schedule = MapSchedule::from(chosen);
   EmittedKernel emitted;
   ScratchLayout scratch;

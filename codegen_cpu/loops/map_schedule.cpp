@@ -50,8 +50,6 @@ double part_cycles(const PlanInputs& inputs, const ir::MapPart& part, int lanes,
 
 class MapKind final : public KindOf<ir::MapForm> {
  public:
-  std::string_view name() const override { return "map"; }
-
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket&) const override {
     const auto& form = form_of(inputs.form);
     int lanes = 1;
@@ -114,12 +112,6 @@ class MapKind final : public KindOf<ir::MapForm> {
     }
     return launch_seconds(inputs, cycles, ir::traffic_bytes(inputs.region, points, keys),
                           points / static_cast<double>(schedule.grain));
-  }
-
- protected:
-  EmittedKernel emit_form(KernelBuilder& kernel, const ir::MapForm& form,
-                          const ir::Schedule& schedule) const override {
-    return emit_map(kernel, form, schedule);
   }
 };
 

@@ -69,8 +69,8 @@ class StageEmitter {
 
 }  // namespace
 
-EmittedKernel emit_ordered(KernelBuilder& kernel, const ir::OrderedForm& form,
-                           const ir::Schedule& chosen) {
+EmittedKernel emit_form(KernelBuilder& kernel, const ir::OrderedForm& form,
+                        const ir::Schedule& chosen) {
   const OrderedSchedule schedule = OrderedSchedule::from(chosen);
   const auto width = static_cast<unsigned>(schedule.vector);
   const auto unroll = static_cast<unsigned>(schedule.unroll);

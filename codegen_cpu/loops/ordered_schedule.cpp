@@ -39,8 +39,6 @@ int lanes_of(const PlanInputs& inputs, const ir::OrderedForm& form) {
 
 class OrderedKind final : public KindOf<ir::OrderedForm> {
  public:
-  std::string_view name() const override { return "ordered"; }
-
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket&) const override {
     const auto& form = form_of(inputs.form);
     const std::int64_t lanes = lanes_of(inputs, form);
@@ -94,12 +92,6 @@ class OrderedKind final : public KindOf<ir::OrderedForm> {
     const double tasks =
         std::clamp(points / static_cast<double>(schedule.grain), 1.0, std::max(turns, 1.0));
     return launch_seconds(inputs, cycles, ir::traffic_bytes(inputs.region, points, keys), tasks);
-  }
-
- protected:
-  EmittedKernel emit_form(KernelBuilder& kernel, const ir::OrderedForm& form,
-                          const ir::Schedule& schedule) const override {
-    return emit_ordered(kernel, form, schedule);
   }
 };
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <utility>
 
 #include "codegen_cpu/emitters.h"
 #include "codegen_cpu/kernel_kind.h"
@@ -308,8 +307,6 @@ class SliceSorter final : public RowSorter {
 
 class SortKind final : public KindOf<ir::SortForm> {
  public:
-  std::string_view name() const override { return "sort"; }
-
   std::vector<ir::Schedule> candidates(const PlanInputs&, const ir::Bucket&) const override {
     return {SortSchedule{}.schedule()};
   }
@@ -344,23 +341,22 @@ class SortKind final : public KindOf<ir::SortForm> {
         points / static_cast<double>(SortSchedule::from(schedule).grain), 1.0, std::max(rows, 1.0));
     return launch_seconds(inputs, cycles, ir::traffic_bytes(inputs.region, points, keys), tasks);
   }
-
- protected:
-  EmittedKernel emit_form(KernelBuilder& kernel, const ir::SortForm& form,
-                          const ir::Schedule& schedule) const override {
-    std::unique_ptr<RowSorter> sorter;
-    if (form.depth.empty()) sorter = std::make_unique<KeySorter>(kernel, form);
-    else sorter = std::make_unique<SliceSorter>(kernel, form);
-    const TaskPlan plan =
-        plan_tasks(form.outer, form.item.extent, SortSchedule::from(schedule).grain, 1, true);
-    emit_tasks(kernel, kernel.root(), form.outer, plan, kernel.begin(), kernel.end(),
-               [&](Scope& row, llvm::Value*, llvm::Value*) { sorter->emit(row); });
-    return {plan.tasks, sorter->scratch_bytes()};
-  }
 };
 
 }  // namespace
 
 std::unique_ptr<KernelKind> make_sort_kind() { return std::make_unique<SortKind>(); }
+
+EmittedKernel emit_form(KernelBuilder& kernel, const ir::SortForm& form,
+                        const ir::Schedule& schedule) {
+  std::unique_ptr<RowSorter> sorter;
+  if (form.depth.empty()) sorter = std::make_unique<KeySorter>(kernel, form);
+  else sorter = std::make_unique<SliceSorter>(kernel, form);
+  const TaskPlan plan =
+      plan_tasks(form.outer, form.item.extent, SortSchedule::from(schedule).grain, 1, true);
+  emit_tasks(kernel, kernel.root(), form.outer, plan, kernel.begin(), kernel.end(),
+             [&](Scope& row, llvm::Value*, llvm::Value*) { sorter->emit(row); });
+  return {plan.tasks, sorter->scratch_bytes()};
+}
 
 }  // namespace anydim::codegen_cpu

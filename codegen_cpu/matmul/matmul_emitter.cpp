@@ -549,8 +549,8 @@ class MatmulEmitter {
 
 }  // namespace
 
-EmittedKernel emit_matmul(KernelBuilder& kernel, const ir::MatmulForm& form,
-                          const ir::Schedule& schedule) {
+EmittedKernel emit_form(KernelBuilder& kernel, const ir::MatmulForm& form,
+                        const ir::Schedule& schedule) {
   return MatmulEmitter(kernel, widened(form), schedule).run();
 }
 

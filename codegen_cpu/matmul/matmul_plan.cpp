@@ -246,8 +246,6 @@ namespace {
 
 class MatmulKind final : public KindOf<ir::MatmulForm> {
  public:
-  std::string_view name() const override { return "matmul"; }
-
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs,
                                        const ir::Bucket& bucket) const override {
     const Sizes sizes = sizes_of(inputs, bucket);
@@ -357,12 +355,6 @@ class MatmulKind final : public KindOf<ir::MatmulForm> {
 
   std::vector<std::size_t> overwritable(const PlanInputs& inputs) const override {
     return overwritable_parameters(inputs.region, form_of(inputs.form), inputs.form.symbols);
-  }
-
- protected:
-  EmittedKernel emit_form(KernelBuilder& kernel, const ir::MatmulForm& form,
-                          const ir::Schedule& schedule) const override {
-    return emit_matmul(kernel, form, schedule);
   }
 };
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "codegen_cpu/kernel_builder.h"
 #include "codegen_cpu/matmul/windowed_rows.h"

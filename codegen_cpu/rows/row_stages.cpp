@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <limits>
 
 #include "codegen_cpu/emitters.h"
 #include "codegen_cpu/scalars/element_vectors.h"

@@ -37,7 +37,7 @@ InteriorRange inner_vectors(KernelBuilder& kernel, Scope& task, const ir::RowInt
 
 }  // namespace
 
-EmittedKernel emit_rows(KernelBuilder& kernel, const ir::RowForm& form,
+EmittedKernel emit_form(KernelBuilder& kernel, const ir::RowForm& form,
                         const ir::Schedule& chosen) {
   const RowsSchedule schedule = RowsSchedule::from(chosen);
   const auto width = static_cast<unsigned>(schedule.vector);

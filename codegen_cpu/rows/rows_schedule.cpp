@@ -85,8 +85,6 @@ std::int64_t vectors_across(const PlanInputs& inputs, const RowForm& form, std::
 
 class RowsKind final : public KindOf<ir::RowForm> {
  public:
-  std::string_view name() const override { return "rows"; }
-
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket&) const override {
     return ir::written(with_finer_grains(inputs, likely(inputs)));
   }
@@ -202,12 +200,6 @@ class RowsKind final : public KindOf<ir::RowForm> {
         1.0, across ? rows / elements_of_task : rows * inner / static_cast<double>(schedule.grain));
     return launch_seconds(inputs, cycles, ir::traffic_bytes(inputs.region, rows * inner, keys),
                           std::min(tasks, rows));
-  }
-
- protected:
-  EmittedKernel emit_form(KernelBuilder& kernel, const ir::RowForm& form,
-                          const ir::Schedule& schedule) const override {
-    return emit_rows(kernel, form, schedule);
   }
 };
 

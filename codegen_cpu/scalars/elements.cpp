@@ -1,8 +1,6 @@
 #include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/PatternMatch.h>
 
-#include <bit>
-
 #include "codegen_cpu/scalars/scalar_emitter.h"
 #include "ir/dims/affine.h"
 #include "ir/error.h"

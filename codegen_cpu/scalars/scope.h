@@ -5,7 +5,6 @@
 #include <llvm/IR/Instruction.h>
 #include <llvm/IR/Value.h>
 
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <utility>

@@ -174,7 +174,7 @@ EmittedKernel AttentionMma::emit(const PlanInputs& inputs, const ir::Bucket& buc
   launch.shared_bytes =
       fields.shared_bytes(operands->depth, operands->width, score.form == ScoreForm::Column);
   launch.dependent = inputs.target.has_dependent_launch();
-  return {.source = kernel.finish(), .launches = {std::move(launch)}, .entries = kernel.entries()};
+  return kernel.finish({std::move(launch)});
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <limits>
 #include <optional>
 #include <set>
-#include <string>
 
 #include "ir/dims/affine.h"
 #include "ir/loops/kernel_program.h"

@@ -149,7 +149,7 @@ EmittedKernel AttentionSimt::emit(const PlanInputs& inputs, const ir::Bucket& bu
       row_blocks(form, block_rows) * ir::ceil_div(form.width.extent, columns * lanes) * points;
   launch.block[0] = options.threads;
   launch.dependent = inputs.target.has_dependent_launch();
-  return {.source = kernel.finish(), .launches = {std::move(launch)}, .entries = kernel.entries()};
+  return kernel.finish({std::move(launch)});
 }
 
 }  // namespace

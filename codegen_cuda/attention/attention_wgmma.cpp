@@ -240,10 +240,9 @@ EmittedKernel AttentionWgmma::emit(const PlanInputs& inputs, const ir::Bucket& b
                                             score.form == ScoreForm::Column);
   launch.tensor_maps = {mapped->query.map, mapped->key.map, mapped->value.map};
   launch.dependent = true;
-  return {.source = kernel.finish(),
-          .launches = {std::move(launch)},
-          .waits = true,
-          .entries = kernel.entries()};
+  EmittedKernel emitted = kernel.finish({std::move(launch)});
+  emitted.waits = true;
+  return emitted;
 }
 
 }  // namespace

@@ -261,15 +261,10 @@ class CompactKind : public KernelKind {
     const CompactSchedule fields = CompactSchedule::from(schedule);
     KernelWriter kernel(inputs, bucket, fmt::format("// {}\n", to_string(schedule)));
     CompactWriter writer(kernel, form, fields);
-    EmittedKernel emitted;
-    if (fields.split > 1) {
-      emitted.launches.push_back(writer.write_totals());
-      emitted.workspace_bytes = Dim(fields.split * 8);
-    }
-    emitted.launches.push_back(writer.write_places());
-    emitted.source = kernel.finish();
-    emitted.entries = kernel.entries();
-    return emitted;
+    std::vector<ir::DeviceLaunch> launches;
+    if (fields.split > 1) launches.push_back(writer.write_totals());
+    launches.push_back(writer.write_places());
+    return kernel.finish(std::move(launches), Dim(fields.split > 1 ? fields.split * 8 : 0));
   }
 
  private:

@@ -133,7 +133,7 @@ class MapKind : public KernelKind {
     ir::DeviceLaunch launch{
         .entry = "map", .grid = {ir::min(blocks, most), Dim(1), Dim(1)}, .block = {threads, 1, 1}};
     launch.dependent = inputs.target.has_dependent_launch();
-    return {.source = kernel.finish(), .launches = {launch}, .entries = kernel.entries()};
+    return kernel.finish({std::move(launch)});
   }
 };
 

@@ -150,20 +150,17 @@ class OrderedKernel : public KernelKind {
     const OrderedSchedule fields = OrderedSchedule::from(schedule);
     KernelWriter kernel(inputs, bucket, fmt::format("// {}\n", to_string(schedule)));
     OrderedWorkspace workspace;
-    EmittedKernel emitted;
+    std::vector<ir::DeviceLaunch> launches;
     for (std::size_t i = 0; i < form.stages.size(); ++i) {
       const std::string stem =
           form.stages.size() == 1 ? "ordered" : fmt::format("ordered{}", i + 1);
       for (ir::DeviceLaunch& launch :
            write_ordered_stage(kernel, form, form.stages[i], fields, stem, workspace)) {
         launch.dependent = inputs.target.has_dependent_launch();
-        emitted.launches.push_back(std::move(launch));
+        launches.push_back(std::move(launch));
       }
     }
-    emitted.source = kernel.finish();
-    emitted.entries = kernel.entries();
-    emitted.workspace_bytes = workspace.bytes;
-    return emitted;
+    return kernel.finish(std::move(launches), workspace.bytes);
   }
 };
 

@@ -413,25 +413,21 @@ class SortKind : public KernelKind {
     const SortSchedule fields = SortSchedule::from(schedule);
     KernelWriter kernel(inputs, bucket, fmt::format("// {}\n", to_string(schedule)));
     SortWriter writer(kernel, form, fields);
-    EmittedKernel emitted;
-    emitted.launches.push_back(writer.write_tiles());
-    if (writer.longest() > fields.tile()) {
+    std::vector<ir::DeviceLaunch> launches{writer.write_tiles()};
+    if (const std::int64_t longest = writer.longest(); longest > fields.tile()) {
       const ir::DeviceLaunch even = writer.write_merge(SortWriter::Kind::EvenMerge),
                              odd = writer.write_merge(SortWriter::Kind::OddMerge);
       const Dim items = form.item.extent;
-      for (std::int64_t run = fields.tile();
-           run<writer.longest(); run = run> writer.longest() / 2 ? writer.longest() : 2 * run) {
-        ir::DeviceLaunch launch = emitted.launches.size() % 2 == 1 ? even : odd;
+      for (std::int64_t run = fields.tile(); run < longest;
+           run = run <= longest / 2 ? 2 * run : longest) {
+        ir::DeviceLaunch launch = launches.size() % 2 == 1 ? even : odd;
         launch.grid[0] =
             launch.grid[0] *
             ir::min(Dim(1), ir::floor_div(items, run + 1));  // none where rows are not longer
-        emitted.launches.push_back(std::move(launch));
+        launches.push_back(std::move(launch));
       }
     }
-    emitted.workspace_bytes = writer.workspace_bytes();
-    emitted.source = kernel.finish();
-    emitted.entries = kernel.entries();
-    return emitted;
+    return kernel.finish(std::move(launches), writer.workspace_bytes());
   }
 };
 

@@ -2,7 +2,6 @@
 // that leave through swizzled boxes (device/matmul_fragments.cuh).
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "codegen_cuda/matmul/matmul_parts.h"

@@ -59,16 +59,12 @@ class MmaEmitter {
     write_tile(entry);
     kernel_.end_entry();
 
-    EmittedKernel result;
-    result.launches.push_back({.entry = "matmul",
-                               .grid = {tile_count(form_, shape_) * schedule_.split, 1, 1},
-                               .block = {static_cast<std::int32_t>(schedule_.threads()), 1, 1},
-                               .cluster = {static_cast<std::int32_t>(schedule_.split), 1, 1},
-                               .shared_bytes = schedule_.shared_bytes(),
-                               .dependent = dependent});
-    result.source = kernel_.finish();
-    result.entries = kernel_.entries();
-    return result;
+    return kernel_.finish({{.entry = "matmul",
+                            .grid = {tile_count(form_, shape_) * schedule_.split, 1, 1},
+                            .block = {static_cast<std::int32_t>(schedule_.threads()), 1, 1},
+                            .cluster = {static_cast<std::int32_t>(schedule_.split), 1, 1},
+                            .shared_bytes = schedule_.shared_bytes(),
+                            .dependent = dependent}});
   }
 
  private:

@@ -1,5 +1,4 @@
 // Which matmul_mma schedules there are, which of them fit, and what they cost.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <functional>

@@ -69,15 +69,11 @@ class SimtEmitter {
     write_tile(entry);
     kernel_.end_entry();
 
-    EmittedKernel result;
-    result.launches.push_back({.entry = "matmul",
-                               .grid = {tile_count(form_, shape_), 1, 1},
-                               .block = {static_cast<std::int32_t>(schedule_.threads()), 1, 1},
-                               .shared_bytes = simt_shared_bytes(kernel_.inputs(), schedule_),
-                               .dependent = dependent});
-    result.source = kernel_.finish();
-    result.entries = kernel_.entries();
-    return result;
+    return kernel_.finish({{.entry = "matmul",
+                            .grid = {tile_count(form_, shape_), 1, 1},
+                            .block = {static_cast<std::int32_t>(schedule_.threads()), 1, 1},
+                            .shared_bytes = simt_shared_bytes(kernel_.inputs(), schedule_),
+                            .dependent = dependent}});
   }
 
  private:

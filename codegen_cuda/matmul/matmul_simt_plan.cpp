@@ -1,5 +1,4 @@
 // Which matmul_simt schedules there are, which of them fit, and what they cost.
-#include <fmt/format.h>
 
 #include <functional>
 

@@ -63,7 +63,6 @@ class WgmmaEmitter {
         tiles_.count, result_ != nullptr ? ", tensor_map2" : ""));
     kernel_.end_entry();
 
-    EmittedKernel result{.waits = true};
     const std::int64_t together = schedule_.split * schedule_.sharing();
     ir::Dim blocks = tile_count(form_, shape_);
     if (schedule_.persistent) {
@@ -80,10 +79,9 @@ class WgmmaEmitter {
     launch.tensor_maps = {map_of(left(), schedule_.block_rows / schedule_.multicast_rows),
                           map_of(right(), schedule_.block_columns / schedule_.multicast_columns)};
     if (result_ != nullptr) launch.tensor_maps.push_back(map_of_result());
-    result.launches.push_back(std::move(launch));
-    result.source = kernel_.finish();
-    result.entries = kernel_.entries();
-    return result;
+    EmittedKernel emitted = kernel_.finish({std::move(launch)});
+    emitted.waits = true;
+    return emitted;
   }
 
  private:

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 
 #include "codegen_cuda/form_facts.h"
 #include "codegen_cuda/rows/row_passes.h"
@@ -187,10 +186,7 @@ class RowsKind : public KernelKind {
     else write_rows(emission);
     for (ir::DeviceLaunch& launch : emission.launches)
       launch.dependent = inputs.target.has_dependent_launch();
-    return {.source = kernel.finish(),
-            .launches = std::move(emission.launches),
-            .workspace_bytes = emission.workspace,
-            .entries = kernel.entries()};
+    return kernel.finish(std::move(emission.launches), emission.workspace);
   }
 
  private:

@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "codegen_cuda/scalars/index_writer.h"

@@ -1,8 +1,6 @@
 // Scalar programs (ir/loops/loop_form.h) as CUDA C++.
 #pragma once
 
-#include <map>
-#include <optional>
 #include <string>
 #include <vector>
 

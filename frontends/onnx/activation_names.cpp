@@ -1,16 +1,11 @@
 #include "frontends/onnx/activation_names.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <string>
 
 #include "frontends/sizes.h"
 
 namespace anydim::frontends {
-
-using ir::Op;
-using ir::ValueId;
 
 ValueId named_activation(Node& node, std::string_view given, ValueId x,
                          std::optional<double> alpha_given, std::optional<double> beta_given) {
@@ -46,8 +41,8 @@ ValueId named_activation(Node& node, std::string_view given, ValueId x,
     const ValueId tail = node.emit(Op::exp, {node.emit(Op::neg, {node.emit(Op::abs, {x})})});
     return add(node.emit(Op::max, {x, number(0)}), node.emit(Op::log, {add(tail, number(1))}));
   }
-  node.unsupported(fmt::format("has the activation {}, which Anydim does not support",
-                               quoted_name(std::string(given))));
+  node.unsupported("has the activation {}, which Anydim does not support",
+                   quoted_name(std::string(given)));
 }
 
 }  // namespace anydim::frontends

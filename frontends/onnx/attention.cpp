@@ -1,16 +1,12 @@
 #include "frontends/onnx/attention.h"
 
-#include <fmt/format.h>
 #include <cmath>
 
 #include <limits>
 
 namespace anydim::frontends {
 
-using ir::DType;
 using ir::no_value;
-using ir::Op;
-using ir::ValueId;
 
 namespace {
 
@@ -72,11 +68,11 @@ ValueId swap_heads_and_rows(Node& node, ValueId x) {
 }
 
 ValueId split_heads(Node& node, ValueId x, std::int64_t heads, std::string_view attribute) {
-  if (heads < 1) node.malformed(fmt::format("has {} = {}; expected at least 1", attribute, heads));
+  if (heads < 1) node.malformed("has {} = {}; expected at least 1", attribute, heads);
   const auto width = node.extent(x, 2);
   if (width && *width % heads != 0) {
-    node.malformed(fmt::format("has {} = {}, which does not divide the {} elements of a row",
-                               attribute, heads, *width));
+    node.malformed("has {} = {}, which does not divide the {} elements of a row", attribute, heads,
+                   *width);
   }
   return swap_heads_and_rows(node, reshaped_like(node, x, {0, 0, heads, -1}));
 }

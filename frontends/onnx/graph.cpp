@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -339,18 +338,10 @@ class GraphImporter : public Subgraphs {
       builder_.add_all(std::move(kept));
       return results;
     }
-    const std::vector<ir::ValueId> results = then.block.results, others = otherwise.block.results;
     std::vector<ir::Block> blocks;
     blocks.push_back(std::move(then.block));
     blocks.push_back(std::move(otherwise.block));
-    std::vector<ir::ValueId> joined =
-        node.emit_blocks(ir::Op::branch, {choice.condition}, std::move(blocks), results);
-    for (std::size_t i = 0; i < joined.size(); ++i) {
-      const ir::TensorType *one = builder_.type(results[i]), *other = builder_.type(others[i]);
-      if (one != nullptr && other != nullptr && one->rank() == other->rank())
-        builder_.know(joined[i], std::vector<std::optional<ir::Dim>>(one->rank()));
-    }
-    return joined;
+    return node.emit_branch(choice.condition, std::move(blocks));
   }
 
   // Outputs of a program have one rank. Of cases that give an output several, those that give it
@@ -424,21 +415,20 @@ class GraphImporter : public Subgraphs {
   static void check_form(const Node& node, const onnx::NodeProto& proto, const Operator& row) {
     const int inputs = proto.input_size();
     if (inputs < row.minimum_inputs || (row.maximum_inputs >= 0 && inputs > row.maximum_inputs)) {
-      node.malformed(fmt::format("has {} input(s), expected {}", inputs,
-                                 count_text(row.minimum_inputs, row.maximum_inputs)));
+      node.malformed("has {} input(s), expected {}", inputs,
+                     count_text(row.minimum_inputs, row.maximum_inputs));
     }
     const int outputs = proto.output_size();
     if (outputs < 1 || (row.maximum_outputs >= 0 && outputs > row.maximum_outputs)) {
-      node.malformed(fmt::format("has {} output(s), expected {}", outputs,
-                                 count_text(1, row.maximum_outputs)));
+      node.malformed("has {} output(s), expected {}", outputs, count_text(1, row.maximum_outputs));
     }
     if (row.minimum_inputs > 0 && node.lists(node.operand(0)) > 0 &&
         row.elements != Elements::Lists) {
       node.malformed("takes a tensor as input 0, got a sequence or an optional");
     }
     if (row.minimum_inputs > 0 && !contains(row.elements, node.dtype())) {
-      node.malformed(fmt::format("takes {} as input 0, got {}", name_of(row.elements),
-                                 ir::name_of(node.dtype())));
+      node.malformed("takes {} as input 0, got {}", name_of(row.elements),
+                     ir::name_of(node.dtype()));
     }
   }
 

@@ -1,14 +1,9 @@
 // Activations without an op of their own, as ONNX defines them.
-#include <fmt/format.h>
-
 #include "frontends/onnx/activation_names.h"
 #include "frontends/onnx/importers.h"
 #include "frontends/sizes.h"
 
 namespace anydim::frontends {
-
-using ir::Op;
-using ir::ValueId;
 
 namespace {
 
@@ -63,8 +58,8 @@ void import_elu(Node& node) { node.output(0, elu(node, node.real("alpha", 1))); 
 void import_gelu(Node& node) {
   const std::string approximate = node.string("approximate", "none");
   if (approximate != "none" && approximate != "tanh") {
-    node.malformed(fmt::format("takes 'none' or 'tanh' as attribute 'approximate', got {}",
-                               quoted_name(approximate)));
+    node.malformed("takes 'none' or 'tanh' as attribute 'approximate', got {}",
+                   quoted_name(approximate));
   }
   node.output(0, node.emit(approximate == "none" ? Op::gelu : Op::gelu_tanh, {node.operand(0)}));
 }

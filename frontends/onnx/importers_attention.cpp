@@ -1,6 +1,4 @@
 // Attention of the standard domains, and what turns positions into angles.
-#include <fmt/format.h>
-
 #include <cmath>
 
 #include "frontends/onnx/attention.h"
@@ -8,10 +6,7 @@
 
 namespace anydim::frontends {
 
-using ir::DType;
 using ir::no_value;
-using ir::Op;
-using ir::ValueId;
 
 namespace {
 
@@ -22,8 +17,8 @@ std::int64_t heads_shared(Node& node, ValueId q, ValueId k) {
   if (!query_heads || !key_heads)
     node.unsupported("has numbers of heads that are not known before it runs");
   if (*key_heads < 1 || *query_heads % *key_heads != 0) {
-    node.malformed(fmt::format("has {} heads in input 1, which do not divide the {} of input 0",
-                               *key_heads, *query_heads));
+    node.malformed("has {} heads in input 1, which do not divide the {} of input 0", *key_heads,
+                   *query_heads);
   }
   return *query_heads / *key_heads;
 }
@@ -35,8 +30,8 @@ double scale_of(Node& node, ValueId q) {
 std::optional<DType> softmax_dtype(Node& node) {
   const auto dtype = node.element_type("softmax_precision");
   if (dtype && !ir::is_float(*dtype))
-    node.malformed(fmt::format("takes a real type as attribute 'softmax_precision', got {}",
-                               ir::name_of(*dtype)));
+    node.malformed("takes a real type as attribute 'softmax_precision', got {}",
+                   ir::name_of(*dtype));
   return dtype;
 }
 
@@ -57,7 +52,7 @@ class StandardAttention {
     read_window();
     const std::int64_t mode = node_.integer("qk_matmul_output_mode", 0);
     if (mode < 0 || mode > 3)
-      node_.malformed(fmt::format("has qk_matmul_output_mode = {}; expected 0 to 3", mode));
+      node_.malformed("has qk_matmul_output_mode = {}; expected 0 to 3", mode);
     std::optional<AttentionStep> wanted;
     if (node_.wants_output(3)) {
       constexpr AttentionStep steps[] = {AttentionStep::Product, AttentionStep::Capped,
@@ -75,8 +70,8 @@ class StandardAttention {
                   v = node_.cast(node_.operand(2), node_.dtype());
     const std::size_t rank = node_.rank(q);
     if ((rank != 3 && rank != 4) || node_.rank(k) != rank || node_.rank(v) != rank) {
-      node_.malformed(fmt::format("takes inputs 0 to 2 of rank 3, or of rank 4, got {}, {} and {}",
-                                  rank, node_.rank(k), node_.rank(v)));
+      node_.malformed("takes inputs 0 to 2 of rank 3, or of rank 4, got {}, {} and {}", rank,
+                      node_.rank(k), node_.rank(v));
     }
     if (!flat_) {
       const bool told = node_.has_attribute("q_num_heads") || node_.has_attribute("kv_num_heads");
@@ -94,8 +89,8 @@ class StandardAttention {
     parts_.k = split_heads(node_, k, key_heads, "kv_num_heads");
     parts_.v = split_heads(node_, v, key_heads, "kv_num_heads");
     if (query_heads % key_heads != 0) {
-      node_.malformed(fmt::format("has kv_num_heads = {}, which does not divide q_num_heads = {}",
-                                  key_heads, query_heads));
+      node_.malformed("has kv_num_heads = {}, which does not divide q_num_heads = {}", key_heads,
+                      query_heads);
     }
   }
 
@@ -124,8 +119,8 @@ class StandardAttention {
     if (!node_.has_operand(3)) return;
     const DType dtype = node_.dtype(node_.operand(3));
     if (dtype != DType::Bool && dtype != node_.dtype()) {
-      node_.malformed(fmt::format("takes bool or {} as input 3 (attn_mask), got {}",
-                                  ir::name_of(node_.dtype()), ir::name_of(dtype)));
+      node_.malformed("takes bool or {} as input 3 (attn_mask), got {}", ir::name_of(node_.dtype()),
+                      ir::name_of(dtype));
     }
     parts_.blind_rows_are_zero = true;
     const ValueId mask = whole(node_.operand(3), dtype);
@@ -147,7 +142,7 @@ class StandardAttention {
       const std::int64_t width = node_.opset() >= 25 ? node_.integer(name, -1) : -1;
       constexpr std::int64_t most = std::int64_t{1} << 40;  // more keys than any tensor has
       if (width < -1 || width > most)
-        node_.malformed(fmt::format("has {} = {}; expected -1 or a number of keys", name, width));
+        node_.malformed("has {} = {}; expected -1 or a number of keys", name, width);
       return width < 0 ? std::nullopt : std::optional(width);
     };
     window_.left = side("left_window_size");
@@ -169,12 +164,11 @@ ValueId modified(Node& node, std::string_view graph, ValueId value) {
   if (!node.has_attribute(graph)) return value;
   const std::vector<ValueId> results = node.graph(graph, {value});
   if (results.size() != 1)
-    node.malformed(fmt::format("has a graph of {} outputs as attribute '{}', expected 1",
-                               results.size(), graph));
+    node.malformed("has a graph of {} outputs as attribute '{}', expected 1", results.size(),
+                   graph);
   if (node.dtype(results[0]) != node.dtype(value)) {
-    node.malformed(fmt::format("has a graph that gives {} as attribute '{}', expected {}",
-                               ir::name_of(node.dtype(results[0])), graph,
-                               ir::name_of(node.dtype(value))));
+    node.malformed("has a graph that gives {} as attribute '{}', expected {}",
+                   ir::name_of(node.dtype(results[0])), graph, ir::name_of(node.dtype(value)));
   }
   return results[0];
 }
@@ -187,7 +181,7 @@ void import_flex_attention(Node& node) {
   node.check_same_dtypes();
   for (std::size_t i = 0; i < 3; ++i) {
     const std::size_t rank = node.rank(node.operand(i));
-    if (rank != 4) node.malformed(fmt::format("takes rank 4 as input {}, got {}", i, rank));
+    if (rank != 4) node.malformed("takes rank 4 as input {}, got {}", i, rank);
   }
   AttentionParts parts{.q = node.operand(0), .k = node.operand(1), .v = node.operand(2)};
   parts.scale = scale_of(node, parts.q);
@@ -214,7 +208,7 @@ void import_rotary_embedding(Node& node) {
   ValueId x = node.operand(0);
   const bool flat = node.rank(x) == 3;
   if (!flat && node.rank(x) != 4)
-    node.malformed(fmt::format("takes rank 3 or 4 as input 0, got {}", node.rank(x)));
+    node.malformed("takes rank 3 or 4 as input 0, got {}", node.rank(x));
   if (flat) x = split_heads(node, x, node.integer("num_heads"), "num_heads");
   else node.ignore_attribute("num_heads");
   const bool interleaved = node.flag("interleaved", false);
@@ -225,19 +219,16 @@ void import_rotary_embedding(Node& node) {
     width = *size;
   }
   if (width < 2 || width % 2 != 0 || (size && width > *size)) {
-    node.malformed(
-        fmt::format("turns {} elements of a head; expected an even number up to its size", width));
+    node.malformed("turns {} elements of a head; expected an even number up to its size", width);
   }
   const auto angles = [&](std::size_t operand) {
     const ValueId table = node.operand(operand);
     const std::size_t rank = node.has_operand(3) ? 2 : 3;
     if (node.rank(table) != rank)
-      node.malformed(
-          fmt::format("takes rank {} as input {}, got {}", rank, operand, node.rank(table)));
+      node.malformed("takes rank {} as input {}, got {}", rank, operand, node.rank(table));
     const auto half = node.extent(table, -1);
     if (half && *half != width / 2) {
-      node.malformed(
-          fmt::format("takes rows of {} elements as input {}, got {}", width / 2, operand, *half));
+      node.malformed("takes rows of {} elements as input {}, got {}", width / 2, operand, *half);
     }
     if (!node.has_operand(3)) return table;
     return node.emit(Op::gather, {table, node.index_operand(3)}, {{"axis", std::int64_t{0}}});

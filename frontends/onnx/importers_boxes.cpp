@@ -1,16 +1,10 @@
 // What boxes cut out of images.
-#include <fmt/format.h>
-
 #include <limits>
 
 #include "frontends/onnx/importers.h"
 #include "frontends/sizes.h"
 
 namespace anydim::frontends {
-
-using ir::DType;
-using ir::Op;
-using ir::ValueId;
 
 namespace {
 
@@ -35,19 +29,17 @@ class RoiAligner {
                                  : node.string("coordinate_transformation_mode", "half_pixel");
     if (mode != "half_pixel" && mode != "output_half_pixel")
       node.malformed(
-          fmt::format("takes 'half_pixel' or 'output_half_pixel' as attribute "
-                      "'coordinate_transformation_mode', got {}",
-                      quoted_name(mode)));
+          "takes 'half_pixel' or 'output_half_pixel' as attribute "
+          "'coordinate_transformation_mode', got {}",
+          quoted_name(mode));
     if (mode_ != "avg" && mode_ != "max")
-      node.malformed(
-          fmt::format("takes 'avg' or 'max' as attribute 'mode', got {}", quoted_name(mode_)));
+      node.malformed("takes 'avg' or 'max' as attribute 'mode', got {}", quoted_name(mode_));
     half_pixel_ = mode == "half_pixel";
     for (const auto* name : {"output_height", "output_width"})
       if (const std::int64_t given = node.integer(name, 1); given < 1 || given > 1 << 15)
-        node.malformed(fmt::format("has {} = {}; expected from 1 to {}", name, given, 1 << 15));
+        node.malformed("has {} = {}; expected from 1 to {}", name, given, 1 << 15);
     if (samples_ < 0 || samples_ > 1 << 15)
-      node.malformed(
-          fmt::format("has sampling_ratio = {}; expected from 0 to {}", samples_, 1 << 15));
+      node.malformed("has sampling_ratio = {}; expected from 0 to {}", samples_, 1 << 15);
   }
 
   void run() {
@@ -202,11 +194,10 @@ class RoiAligner {
 void import_roi_align(Node& node) {
   for (const std::size_t i : {0, 1, 2}) {
     const std::size_t rank = node.rank(node.operand(i)), wanted = i == 0 ? 4 : i == 1 ? 2 : 1;
-    if (rank != wanted)
-      node.malformed(fmt::format("takes rank {} as input {}, got {}", wanted, i, rank));
+    if (rank != wanted) node.malformed("takes rank {} as input {}, got {}", wanted, i, rank);
   }
   if (const auto edges = node.extent(node.operand(1), 1); edges && *edges != 4)
-    node.malformed(fmt::format("takes boxes of 4 edges as input 1 (rois), got {}", *edges));
+    node.malformed("takes boxes of 4 edges as input 1 (rois), got {}", *edges);
   RoiAligner(node).run();
 }
 
@@ -257,15 +248,14 @@ void import_max_roi_pool(Node& node) {
   const ValueId image = node.operand(0), boxes = node.operand(1);
   for (const std::size_t i : {0, 1}) {
     const std::size_t rank = node.rank(node.operand(i)), wanted = i == 0 ? 4 : 2;
-    if (rank != wanted)
-      node.malformed(fmt::format("takes rank {} as input {}, got {}", wanted, i, rank));
+    if (rank != wanted) node.malformed("takes rank {} as input {}, got {}", wanted, i, rank);
   }
   if (const auto fields = node.extent(boxes, 1); fields && *fields != 5)
-    node.malformed(fmt::format(
-        "takes an image's number and 4 edges for each box as input 1 (rois), got {}", *fields));
+    node.malformed("takes an image's number and 4 edges for each box as input 1 (rois), got {}",
+                   *fields);
   const std::vector<std::int64_t> bins = node.integers("pooled_shape");
   if (bins.size() != 2 || bins[0] < 1 || bins[1] < 1 || bins[0] > 1 << 15 || bins[1] > 1 << 15)
-    node.malformed(fmt::format("takes 2 numbers from 1 to {} as attribute pooled_shape", 1 << 15));
+    node.malformed("takes 2 numbers from 1 to {} as attribute pooled_shape", 1 << 15);
   const BinSide y = bin_side(node, 2, 2, bins[0]), x = bin_side(node, 1, 3, bins[1]);
   const ValueId lowest = node.scalar(node.dtype(image), -std::numeric_limits<double>::infinity());
   const ValueId number = node.cast(node.without_axes(node.slice(boxes, 1, 0, 1), {1}), DType::I64);

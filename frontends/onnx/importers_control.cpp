@@ -1,6 +1,4 @@
 // If, Loop and Scan.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 
@@ -8,37 +6,18 @@
 
 namespace anydim::frontends {
 
-using ir::DType;
-using ir::Op;
-using ir::ValueId;
-
 namespace {
 
 ValueId condition(Node& node, ValueId value) {
   if (node.dtype(value) != DType::Bool)
-    node.malformed(
-        fmt::format("takes a bool as condition, got {}", ir::name_of(node.dtype(value))));
+    node.malformed("takes a bool as condition, got {}", ir::name_of(node.dtype(value)));
   return node.rank_0(value);
 }
 
 void give_outputs(Node& node, const std::vector<ValueId>& values) {
   if (values.size() < node.output_count())
-    node.malformed(
-        fmt::format("has {} outputs, its graph gives {}", node.output_count(), values.size()));
+    node.malformed("has {} outputs, its graph gives {}", node.output_count(), values.size());
   for (std::size_t i = 0; i < values.size(); ++i) node.output(i, values[i]);
-}
-
-// What two branches give has their rank where it is one, and the dims that are the same number.
-void know_rank(Node& node, ValueId joined, ValueId one, ValueId other) {
-  const auto* const dims = node.dims(one);
-  const auto* const others = node.dims(other);
-  if (dims == nullptr || others == nullptr || dims->size() != others->size()) return;
-  std::vector<std::optional<ir::Dim>> known;
-  for (std::size_t axis = 0; axis < dims->size(); ++axis)
-    known.push_back((*dims)[axis].is_constant() && (*dims)[axis] == (*others)[axis]
-                        ? std::optional((*dims)[axis])
-                        : std::nullopt);
-  node.know(joined, known);
 }
 
 bool differ_in_rank(const Node& node, const std::vector<ValueId>& results,
@@ -60,8 +39,7 @@ std::vector<std::int64_t> per_side(Node& node, std::string_view name, std::size_
   std::vector<std::int64_t> list =
       node.optional_integers(name).value_or(std::vector<std::int64_t>(count, 0));
   if (list.size() != count)
-    node.malformed(
-        fmt::format("has {} elements in attribute '{}', expected {}", list.size(), name, count));
+    node.malformed("has {} elements in attribute '{}', expected {}", list.size(), name, count);
   return list;
 }
 
@@ -99,8 +77,7 @@ std::vector<ValueId> scan(Node& node, const std::vector<ValueId>& states,
   }
   const std::vector<ValueId> given = node.graph("body", arguments);
   if (given.size() != states.size() + outputs)
-    node.malformed(fmt::format("has a body of {} outputs, expected {}", given.size(),
-                               states.size() + outputs));
+    node.malformed("has a body of {} outputs, expected {}", given.size(), states.size() + outputs);
   std::vector<ValueId> yielded{loop.goes_on()};
   for (std::size_t s = 0; s < states.size(); ++s) yielded.push_back(given[s]);
   for (std::size_t o = 0; o < outputs; ++o) {
@@ -146,28 +123,22 @@ void import_if(Node& node) {
   const std::vector<ValueId> otherwise = node.graph("else_branch", {});
   blocks.push_back(node.close_block(otherwise));
   if (results.size() != otherwise.size())
-    node.malformed(
-        fmt::format("has branches of {} and {} outputs", results.size(), otherwise.size()));
+    node.malformed("has branches of {} and {} outputs", results.size(), otherwise.size());
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (node.lists(results[i]) != node.lists(otherwise[i]))
-      node.unsupported(fmt::format(
+      node.unsupported(
           "has branches of which one gives a tensor and one a sequence or optional as output {}",
-          i));
+          i);
     // An empty sequence has elements of any type.
     if (node.lists(results[i]) == 0 && node.dtype(results[i]) != node.dtype(otherwise[i])) {
-      node.malformed(fmt::format("has branches that give {} and {} as output {}",
-                                 ir::name_of(node.dtype(results[i])),
-                                 ir::name_of(node.dtype(otherwise[i])), i));
+      node.malformed("has branches that give {} and {} as output {}",
+                     ir::name_of(node.dtype(results[i])), ir::name_of(node.dtype(otherwise[i])), i);
     }
   }
   if (differ_in_rank(node, results, otherwise) &&
       node.read_apart({{wanted, "takes its then_branch", "takes its else_branch"}}, blocks))
     return;
-  const std::vector<ValueId> joined =
-      node.emit_blocks(Op::branch, {wanted}, std::move(blocks), results);
-  for (std::size_t i = 0; i < joined.size(); ++i)
-    know_rank(node, joined[i], results[i], otherwise[i]);
-  give_outputs(node, joined);
+  give_outputs(node, node.emit_branch(wanted, std::move(blocks)));
 }
 
 void import_loop(Node& node) {
@@ -182,8 +153,8 @@ void import_loop(Node& node) {
     if (node.graph_input_rank("body", i) == 1) arguments[i] = node.with_axes(arguments[i], {0});
   std::vector<ValueId> yielded = node.graph("body", arguments);
   if (yielded.size() < carried.size() + 1) {
-    node.malformed(fmt::format("has a body of {} outputs, expected at least {}", yielded.size(),
-                               carried.size() + 1));
+    node.malformed("has a body of {} outputs, expected at least {}", yielded.size(),
+                   carried.size() + 1);
   }
   yielded[0] = condition(node, yielded[0]);
   give_outputs(node, loop.close(yielded));
@@ -192,14 +163,12 @@ void import_loop(Node& node) {
 void import_scan(Node& node) {
   const std::int64_t scanned = node.integer("num_scan_inputs");
   const auto count = static_cast<std::int64_t>(node.operand_count());
-  if (scanned < 1 || scanned > count)
-    node.malformed(fmt::format("scans {} of its {} inputs", scanned, count));
+  if (scanned < 1 || scanned > count) node.malformed("scans {} of its {} inputs", scanned, count);
   const std::vector<ValueId> operands = node.operands();
   const std::vector<ValueId> states(operands.begin(), operands.end() - scanned),
       inputs(operands.end() - scanned, operands.end());
   if (node.output_count() < states.size())
-    node.malformed(
-        fmt::format("has {} outputs, expected at least {}", node.output_count(), states.size()));
+    node.malformed("has {} outputs, expected at least {}", node.output_count(), states.size());
   const std::size_t outputs = node.output_count() - states.size();
   ScanSides sides;
   sides.input_axes = per_side(node, "scan_input_axes", inputs.size());
@@ -217,15 +186,13 @@ void import_batched_scan(Node& node) {
         "8");
   const std::int64_t scanned = node.integer("num_scan_inputs");
   const auto count = static_cast<std::int64_t>(node.operand_count()) - 1;
-  if (scanned < 1 || scanned > count)
-    node.malformed(fmt::format("scans {} of its {} inputs", scanned, count));
+  if (scanned < 1 || scanned > count) node.malformed("scans {} of its {} inputs", scanned, count);
   std::vector<ValueId> all;
   for (std::int64_t k = 1; k <= count; ++k)
     all.push_back(node.operand(static_cast<std::size_t>(k)));
   const auto states = static_cast<std::size_t>(count - scanned);
   if (node.output_count() < states)
-    node.malformed(
-        fmt::format("has {} outputs, expected at least {}", node.output_count(), states));
+    node.malformed("has {} outputs, expected at least {}", node.output_count(), states);
   ScanSides sides;
   sides.input_axes.assign(static_cast<std::size_t>(scanned), 0);
   sides.input_directions = per_side(node, "directions", static_cast<std::size_t>(scanned));

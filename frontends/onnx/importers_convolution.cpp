@@ -1,7 +1,5 @@
 // Convolutions: windows of x times the weight, summed over the channels of a group and a window's
 // places.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -14,9 +12,6 @@
 namespace anydim::frontends {
 
 using ir::Dim;
-using ir::DType;
-using ir::Op;
-using ir::ValueId;
 
 ValueId quotient(Node& node, ValueId vector, std::int64_t divisor) {
   return divisor == 1 ? vector : node.emit(Op::div, {vector, node.index_vector({divisor})});
@@ -24,18 +19,16 @@ ValueId quotient(Node& node, ValueId vector, std::int64_t divisor) {
 
 std::int64_t groups_of(Node& node) {
   const std::int64_t groups = node.integer("group", 1);
-  if (groups < 1) node.malformed(fmt::format("has group = {}; expected at least 1", groups));
+  if (groups < 1) node.malformed("has group = {}; expected at least 1", groups);
   return groups;
 }
 
 ValueId with_bias(Node& node, ValueId y, ValueId bias, std::size_t count) {
   if (bias == ir::no_value) return y;
-  if (node.rank(bias) != 1)
-    node.malformed(fmt::format("takes a bias of rank 1, got rank {}", node.rank(bias)));
+  if (node.rank(bias) != 1) node.malformed("takes a bias of rank 1, got rank {}", node.rank(bias));
   const auto channels = node.extent(y, 1), given = node.extent(bias, 0);
   if (channels && given && *channels != *given) {
-    node.malformed(
-        fmt::format("takes a bias of {} elements, one for each output, got {}", *channels, *given));
+    node.malformed("takes a bias of {} elements, one for each output, got {}", *channels, *given);
   }
   return node.emit(Op::add, {y, node.with_axes(bias, axes_between(1, count + 1))});
 }
@@ -51,18 +44,16 @@ void check_channels(Node& node, ValueId x, ValueId weight, std::int64_t groups) 
   const auto channels = node.extent(x, 1), outputs = node.extent(weight, 0),
              taken = node.extent(weight, 1);
   if (channels && *channels % groups != 0) {
-    node.malformed(fmt::format("has group = {}, which does not divide the {} channels of input 0",
-                               groups, *channels));
+    node.malformed("has group = {}, which does not divide the {} channels of input 0", groups,
+                   *channels);
   }
   if (outputs && *outputs % groups != 0) {
-    node.malformed(
-        fmt::format("has group = {}, which does not divide the {} outputs of input 1 (the weight)",
-                    groups, *outputs));
+    node.malformed("has group = {}, which does not divide the {} outputs of input 1 (the weight)",
+                   groups, *outputs);
   }
   if (channels && taken && *channels != *taken * groups) {
-    node.malformed(
-        fmt::format("has an input 1 (the weight) for {} channels in {} groups; input 0 has {}",
-                    *taken * groups, groups, *channels));
+    node.malformed("has an input 1 (the weight) for {} channels in {} groups; input 0 has {}",
+                   *taken * groups, groups, *channels);
   }
 }
 
@@ -170,11 +161,10 @@ ValueId activated(Node& node, ValueId x) {
   }
   const auto* row = std::ranges::find(fused_activations, name, &FusedActivation::name);
   if (row == std::end(fused_activations))
-    node.unsupported(
-        fmt::format("has activation = {}, which Anydim does not support", quoted_name(name)));
+    node.unsupported("has activation = {}, which Anydim does not support", quoted_name(name));
   if (parameters.size() != row->parameters)
-    node.malformed(fmt::format("has {} numbers in activation_params; activation = '{}' takes {}",
-                               parameters.size(), name, row->parameters));
+    node.malformed("has {} numbers in activation_params; activation = '{}' takes {}",
+                   parameters.size(), name, row->parameters);
   const auto number = [&](std::size_t i) { return node.scalar(node.dtype(x), parameters[i]); };
   if (name == "Clip") return node.emit(Op::min, {node.emit(Op::max, {x, number(0)}), number(1)});
   if (name == "HardSwish")
@@ -232,12 +222,10 @@ class DeformedWindows {
   DeformedWindows(Node& node, const Windows& windows)
       : node_(node), windows_(windows), x_(node.operand(0)),
         groups_(node.integer("offset_group", 1)) {
-    if (groups_ < 1)
-      node.malformed(fmt::format("has offset_group = {}; expected at least 1", groups_));
+    if (groups_ < 1) node.malformed("has offset_group = {}; expected at least 1", groups_);
     if (const auto channels = node.extent(x_, 1); channels && *channels % groups_ != 0) {
-      node.malformed(
-          fmt::format("has offset_group = {}, which does not divide the {} channels of input 0",
-                      groups_, *channels));
+      node.malformed("has offset_group = {}, which does not divide the {} channels of input 0",
+                     groups_, *channels);
     }
     check(2, "offset", 2);
     if (node.has_operand(4)) check(4, "mask", 1);
@@ -288,16 +276,16 @@ class DeformedWindows {
   void check(std::size_t operand, const char* name, std::int64_t each) const {
     const ValueId value = node_.operand(operand);
     if (node_.rank(value) != 4)
-      node_.malformed(fmt::format("takes an input {} ({}) of rank 4, got rank {}", operand, name,
-                                  node_.rank(value)));
+      node_.malformed("takes an input {} ({}) of rank 4, got rank {}", operand, name,
+                      node_.rank(value));
     if (!windows_.kernel().known) return;
     std::int64_t wanted = groups_ * each;
     for (const std::int64_t size : *windows_.kernel().known) wanted *= size;
     if (const auto given = node_.extent(value, 1); given && *given != wanted)
       node_.malformed(
-          fmt::format("has offset_group = {} and kernel_shape = {}, so {} channels of "
-                      "input {} ({}), got {}",
-                      groups_, dims_text(*windows_.kernel().known), wanted, operand, name, *given));
+          "has offset_group = {} and kernel_shape = {}, so {} channels of "
+          "input {} ({}), got {}",
+          groups_, dims_text(*windows_.kernel().known), wanted, operand, name, *given);
   }
 
   // [batch, group, window rows, window columns, each, rows, columns]

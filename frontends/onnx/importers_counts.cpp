@@ -3,10 +3,6 @@
 
 namespace anydim::frontends {
 
-using ir::DType;
-using ir::Op;
-using ir::ValueId;
-
 void import_nonzero(Node& node) { node.output(0, node.emit(Op::nonzero, {node.operand(0)})); }
 
 void import_compress(Node& node) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,9 +12,6 @@
 #include "frontends/sizes.h"
 
 namespace anydim::frontends {
-
-using ir::Op;
-using ir::ValueId;
 
 namespace {
 
@@ -48,7 +44,7 @@ class Einsum {
 
  private:
   [[noreturn]] void refuse(const std::string& why) const {
-    node_.malformed(fmt::format("has equation = {}: {}", quoted_name(equation_), why));
+    node_.malformed("has equation = {}: {}", quoted_name(equation_), why);
   }
 
   Labels labels_of(std::string_view text, std::size_t ellipsis) const {

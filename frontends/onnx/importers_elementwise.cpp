@@ -6,10 +6,6 @@
 
 namespace anydim::frontends {
 
-using ir::DType;
-using ir::Op;
-using ir::ValueId;
-
 void import_elementwise(Node& node, Op op) {
   node.check_same_dtypes();
   node.output(0, node.emit(op, node.operands()));
@@ -62,13 +58,12 @@ void import_bitcast(Node& node) {
   const ElementType &from = node.element_type_of(x), &to = target_type(node);
   if (from.narrow || to.narrow)
     node.unsupported(
-        fmt::format("reads the bits of {} as {}; Anydim does so for types of whole "
-                    "bytes that it computes with",
-                    from.text(), to.text()));
+        "reads the bits of {} as {}; Anydim does so for types of whole "
+        "bytes that it computes with",
+        from.text(), to.text());
   if (ir::size_of(*from.dtype) != ir::size_of(*to.dtype))
-    node.malformed(fmt::format("takes 'to' of the input's size, {} bytes as {} has, got {} of {}",
-                               ir::size_of(*from.dtype), from.text(), to.text(),
-                               ir::size_of(*to.dtype)));
+    node.malformed("takes 'to' of the input's size, {} bytes as {} has, got {} of {}",
+                   ir::size_of(*from.dtype), from.text(), to.text(), ir::size_of(*to.dtype));
   node.output(0, node.emit(Op::bitcast, {x}, {{"to", *to.dtype}}));
 }
 
@@ -125,8 +120,8 @@ void import_where(Node& node) {
   const DType then = node.dtype(node.operand(1));
   const DType otherwise = node.dtype(node.operand(2));
   if (then != otherwise) {
-    node.malformed(fmt::format("takes inputs 1 and 2 of one element type, got {} and {}",
-                               ir::name_of(then), ir::name_of(otherwise)));
+    node.malformed("takes inputs 1 and 2 of one element type, got {} and {}", ir::name_of(then),
+                   ir::name_of(otherwise));
   }
   node.output(0, node.emit(Op::where, node.operands()));
 }

@@ -8,10 +8,7 @@
 
 namespace anydim::frontends {
 
-using ir::DType;
 using ir::no_value;
-using ir::Op;
-using ir::ValueId;
 
 namespace {
 
@@ -32,8 +29,7 @@ class GroupQuery {
     fill_caches();
     read_mask();
     const std::int64_t mode = node_.integer("qk_output", 0);
-    if (mode < 0 || mode > 2)
-      node_.malformed(fmt::format("has qk_output = {}; expected 0 to 2", mode));
+    if (mode < 0 || mode > 2) node_.malformed("has qk_output = {}; expected 0 to 2", mode);
     if (node_.wants_output(3) && mode == 0) node_.malformed("has qk_output = 0 and an output 3");
     std::optional<AttentionStep> wanted;
     if (node_.wants_output(3))
@@ -47,7 +43,7 @@ class GroupQuery {
   void refuse_what_is_left_out() {
     for (const std::string_view name : {"k_quant_type", "v_quant_type"}) {
       if (const std::string type = node_.string(name, "NONE"); type != "NONE" && !type.empty()) {
-        node_.unsupported(fmt::format("has {} = {}", name, quoted_name(type)));
+        node_.unsupported("has {} = {}", name, quoted_name(type));
       }
     }
     node_.ignore_attribute("kv_cache_bit_width");
@@ -61,16 +57,15 @@ class GroupQuery {
 
   void read_heads() {
     if (heads_ % key_heads_ != 0) {
-      node_.malformed(fmt::format("has kv_num_heads = {}, which does not divide num_heads = {}",
-                                  key_heads_, heads_));
+      node_.malformed("has kv_num_heads = {}, which does not divide num_heads = {}", key_heads_,
+                      heads_);
     }
     const ValueId q = node_.operand(0), k = node_.optional_operand(1),
                   v = node_.optional_operand(2);
     check_both_or_neither(node_, "key", k, "value", v);
     for (const ValueId value : {q, k, v}) {
       if (value != no_value && node_.rank(value) != 3)
-        node_.malformed(
-            fmt::format("takes rank 3 as query, key and value, got {}", node_.rank(value)));
+        node_.malformed("takes rank 3 as query, key and value, got {}", node_.rank(value));
     }
     if (k != no_value) {
       parts_.q = split_heads(node_, q, heads_, "num_heads");
@@ -82,9 +77,9 @@ class GroupQuery {
     const auto width = node_.extent(q, 2);
     if (!width) node_.unsupported("has a packed query of a width that is not known before it runs");
     if (*width % all != 0) {
-      node_.malformed(fmt::format(
+      node_.malformed(
           "has num_heads + 2 kv_num_heads = {}, which does not divide the {} elements of a row",
-          all, *width));
+          all, *width);
     }
     const std::int64_t size = *width / all, query = heads_ * size, key = key_heads_ * size;
     parts_.q = split_heads(node_, node_.slice(q, -1, 0, query), heads_, "num_heads");
@@ -128,8 +123,7 @@ class GroupQuery {
     const auto half = node_.extent(node_.operand(7), 1), size = node_.extent(parts_.q, 3);
     if (!half) node_.unsupported("has a cos_cache of a width that is not known before it runs");
     if (*half < 1 || (size && 2 * *half > *size))
-      node_.malformed(
-          fmt::format("has a cos_cache of {} columns for heads of {} elements", *half, *size));
+      node_.malformed("has a cos_cache of {} columns for heads of {} elements", *half, *size);
     ValueId position = no_value;
     if (node_.has_operand(9)) {
       position = node_.index_operand(9);
@@ -212,10 +206,8 @@ class GroupQuery {
     const std::int64_t local = node_.integer("local_window_size", -1);
     constexpr std::int64_t most = std::int64_t{1} << 40;
     if (local < -1 || local == 0 || local > most)
-      node_.malformed(
-          fmt::format("has local_window_size = {}; expected -1 or a number of keys", local));
-    if (local != -1 && !causal)
-      node_.malformed(fmt::format("has local_window_size = {} and causal = 0", local));
+      node_.malformed("has local_window_size = {}; expected -1 or a number of keys", local);
+    if (local != -1 && !causal) node_.malformed("has local_window_size = {} and causal = 0", local);
     const ValueId keys = node_.dim_of(parts_.k, 2);
     if (causal) {
       Window window{.causal = true, .offset = before_};

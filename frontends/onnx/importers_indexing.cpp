@@ -1,17 +1,9 @@
 // Ops that pick, place or rearrange elements.
-#include <fmt/format.h>
-
-#include <limits>
-
 #include "frontends/onnx/importers.h"
 #include "frontends/onnx/reversed_sequences.h"
 #include "frontends/sizes.h"
 
 namespace anydim::frontends {
-
-using ir::DType;
-using ir::Op;
-using ir::ValueId;
 
 namespace {
 
@@ -23,7 +15,7 @@ ValueId single(Node& node, ValueId value) {
 void check_integers(Node& node, std::size_t index) {
   const DType dtype = node.dtype(node.operand(index));
   if (!ir::is_integer(dtype))
-    node.malformed(fmt::format("takes integers as input {}, got {}", index, ir::name_of(dtype)));
+    node.malformed("takes integers as input {}, got {}", index, ir::name_of(dtype));
 }
 
 ValueId binary(Node& node, Op op, ValueId a, std::int64_t b) {
@@ -112,8 +104,7 @@ void import_scatter_nd(Node& node) {
 void import_eye_like(Node& node) {
   const ValueId x = node.operand(0);
   const DType dtype = node.element_type("dtype").value_or(node.dtype());
-  if (node.rank(x) != 2)
-    node.malformed(fmt::format("takes a matrix as input 0, got rank {}", node.rank(x)));
+  if (node.rank(x) != 2) node.malformed("takes a matrix as input 0, got rank {}", node.rank(x));
   const ValueId rows =
       binary(node, Op::add, node.positions(node.dim_of(x, 0)), node.integer("k", 0));
   const ValueId columns = node.positions(node.dim_of(x, 1));
@@ -138,8 +129,8 @@ ValueId reversed_sequences(Node& node, ValueId x, ValueId lengths, std::int64_t 
 void import_reverse_sequence(Node& node) {
   const std::int64_t batch = node.integer("batch_axis", 1), time = node.integer("time_axis", 0);
   if (batch + time != 1 || batch * time != 0) {
-    node.malformed(fmt::format(
-        "has batch_axis = {} and time_axis = {}; expected 0 and 1, or 1 and 0", batch, time));
+    node.malformed("has batch_axis = {} and time_axis = {}; expected 0 and 1, or 1 and 0", batch,
+                   time);
   }
   node.output(0, reversed_sequences(node, node.operand(0), node.index_operand(1), time));
 }
@@ -149,7 +140,7 @@ namespace {
 std::int64_t block_size(Node& node) {
   const std::int64_t block = node.integer("blocksize");
   if (block < 1 || block > 1 << 15)
-    node.malformed(fmt::format("has blocksize = {}; expected from 1 to {}", block, 1 << 15));
+    node.malformed("has blocksize = {}; expected from 1 to {}", block, 1 << 15);
   return block;
 }
 
@@ -157,16 +148,14 @@ std::int64_t block_size(Node& node) {
 void check_parts(Node& node, std::int64_t block, std::int64_t parts, std::int64_t axis) {
   const auto extent = node.extent(node.operand(0), axis);
   if (!extent || *extent % parts == 0) return;
-  node.malformed(
-      fmt::format("has blocksize = {}, which takes a multiple of {} as dim {} of input 0, got {}",
-                  block, parts, axis, *extent));
+  node.malformed("has blocksize = {}, which takes a multiple of {} as dim {} of input 0, got {}",
+                 block, parts, axis, *extent);
 }
 
 std::string block_order(Node& node) {
   std::string mode = node.string("mode", "DCR");
   if (mode != "DCR" && mode != "CRD")
-    node.malformed(
-        fmt::format("takes 'DCR' or 'CRD' as attribute 'mode', got {}", quoted_name(mode)));
+    node.malformed("takes 'DCR' or 'CRD' as attribute 'mode', got {}", quoted_name(mode));
   return mode;
 }
 
@@ -216,8 +205,8 @@ std::string pad_mode(Node& node) {
   const bool known = mode == "constant" || mode == "reflect" || mode == "edge" ||
                      (mode == "wrap" && node.opset() >= 19);
   if (!known)
-    node.malformed(fmt::format("takes 'constant', 'reflect' or 'edge' as attribute 'mode', got {}",
-                               quoted_name(mode)));
+    node.malformed("takes 'constant', 'reflect' or 'edge' as attribute 'mode', got {}",
+                   quoted_name(mode));
   return mode;
 }
 
@@ -239,8 +228,7 @@ void import_pad(Node& node) {
   if (padded) pads = node.of_length(pads, 2 * *padded);
   const auto length = node.length(pads);
   if (!length) node.unsupported("has an input 1 (pads) of unknown length");
-  if (*length % 2 != 0)
-    node.malformed(fmt::format("takes an even number of pads as input 1, got {}", *length));
+  if (*length % 2 != 0) node.malformed("takes an even number of pads as input 1, got {}", *length);
   const ValueId value =
       node.has_operand(2) ? single(node, node.operand(2)) : node.scalar(node.dtype(), 0);
   node.output(0, node.emit(Op::dyn_pad,
@@ -263,7 +251,7 @@ void import_center_crop_pad(Node& node) {
   }
   const auto count = node.length(wanted);
   if (count && *count != static_cast<std::int64_t>(axes.size())) {
-    node.malformed(fmt::format("takes {} extents as input 1, got {}", axes.size(), *count));
+    node.malformed("takes {} extents as input 1, got {}", axes.size(), *count);
   }
   const ValueId chosen = node.index_vector(axes);
   const ValueId now =
@@ -277,8 +265,7 @@ void import_center_crop_pad(Node& node) {
 void import_pad_attributes(Node& node) {
   const std::string mode = pad_mode(node);
   const std::vector<std::int64_t> pads = node.integers("pads");
-  if (pads.size() % 2 != 0)
-    node.malformed(fmt::format("takes an even number of pads, got {}", pads.size()));
+  if (pads.size() % 2 != 0) node.malformed("takes an even number of pads, got {}", pads.size());
   const auto half = pads.begin() + static_cast<std::ptrdiff_t>(pads.size() / 2);
   const std::vector<std::int64_t> before(pads.begin(), half), after(half, pads.end());
   const ValueId value = node.scalar(node.dtype(), node.real("value", 0));
@@ -290,8 +277,8 @@ void import_bit_shift(Node& node) {
   node.check_same_dtypes();
   const std::string direction = node.string("direction", "");
   if (direction != "LEFT" && direction != "RIGHT") {
-    node.malformed(fmt::format("takes 'LEFT' or 'RIGHT' as attribute 'direction', got {}",
-                               quoted_name(direction)));
+    node.malformed("takes 'LEFT' or 'RIGHT' as attribute 'direction', got {}",
+                   quoted_name(direction));
   }
   node.output(0,
               node.emit(direction == "LEFT" ? Op::shift_left : Op::shift_right, node.operands()));

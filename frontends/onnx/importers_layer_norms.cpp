@@ -1,6 +1,4 @@
 // Normalisation of rows: by mean and variance, or by the root of the mean square.
-#include <fmt/format.h>
-
 #include <functional>
 
 #include "frontends/onnx/importers.h"
@@ -8,10 +6,7 @@
 
 namespace anydim::frontends {
 
-using ir::DType;
 using ir::no_value;
-using ir::Op;
-using ir::ValueId;
 
 namespace {
 
@@ -35,8 +30,7 @@ ValueId mean_over(Node& node, ValueId x, ValueId axes) {
 
 std::int64_t first_axis(Node& node) {
   const std::int64_t axis = node.integer("axis", -1);
-  if (axis < -64 || axis > 64)
-    node.malformed(fmt::format("has axis = {}; no tensor has that many dims", axis));
+  if (axis < -64 || axis > 64) node.malformed("has axis = {}; no tensor has that many dims", axis);
   return axis;
 }
 
@@ -79,8 +73,7 @@ RootNormalised root_normalised(Node& node, ValueId x, ValueId scale, std::int64_
 // ONNX Runtime's operators have this default.
 double runtime_epsilon(Node& node) {
   const double epsilon = node.real("epsilon", 1e-12);
-  if (!(epsilon >= 0))
-    node.malformed(fmt::format("has epsilon = {}; expected at least 0", epsilon));
+  if (!(epsilon >= 0)) node.malformed("has epsilon = {}; expected at least 0", epsilon);
   return epsilon;
 }
 
@@ -132,7 +125,7 @@ void import_layer_normalization(Node& node) {
   const double epsilon = node.real("epsilon", 1e-5);
   const std::int64_t stash_type = node.integer("stash_type", 1);
   if (stash_type != 1)
-    node.unsupported(fmt::format("has stash_type = {}; Anydim supports only 1 (f32)", stash_type));
+    node.unsupported("has stash_type = {}; Anydim supports only 1 (f32)", stash_type);
   node.output(
       0, node.emit(Op::layer_norm, {node.operand(0), node.operand(1), node.optional_operand(2)},
                    {{"axis", axis}, {"epsilon", epsilon}}));
@@ -143,7 +136,7 @@ void import_layer_normalization(Node& node) {
 void import_rms_normalization(Node& node) {
   const std::int64_t stash_type = node.integer("stash_type", 1);
   if (stash_type != 1)
-    node.unsupported(fmt::format("has stash_type = {}; Anydim supports only 1 (f32)", stash_type));
+    node.unsupported("has stash_type = {}; Anydim supports only 1 (f32)", stash_type);
   const std::int64_t axis = first_axis(node);
   const RootNormalised result =
       root_normalised(node, node.operand(0), node.operand(1), axis, node.real("epsilon", 1e-5));

@@ -1,14 +1,8 @@
 // Determinants and inverses of square matrices.
-#include <fmt/format.h>
-
 #include "frontends/onnx/importers.h"
 #include "frontends/sizes.h"
 
 namespace anydim::frontends {
-
-using ir::DType;
-using ir::Op;
-using ir::ValueId;
 
 namespace {
 
@@ -23,10 +17,10 @@ struct Squares {
 Squares squares_of(Node& node) {
   const ValueId x = node.operand(0);
   if (const std::size_t rank = node.rank(x); rank < 2)
-    node.malformed(fmt::format("takes matrices as input 0, got rank {}", rank));
+    node.malformed("takes matrices as input 0, got rank {}", rank);
   const auto rows = node.extent(x, -2), columns = node.extent(x, -1);
   if (rows && columns && *rows != *columns)
-    node.malformed(fmt::format("takes square matrices as input 0, got {} by {}", *rows, *columns));
+    node.malformed("takes square matrices as input 0, got {} by {}", *rows, *columns);
   Squares squares;
   squares.outer = node.slice(node.emit(Op::shape_of, {x}), 0, 0, -2);
   squares.batch = node.emit(Op::reduce_prod, {squares.outer}, {{"keepdims", std::int64_t{1}}});
@@ -117,11 +111,11 @@ void import_inverse(Node& node) {
 void import_distances(Node& node) {
   const std::string metric = node.string("metric", "sqeuclidean");
   if (metric != "sqeuclidean" && metric != "euclidean")
-    node.unsupported(fmt::format("has the metric {}; Anydim supports 'sqeuclidean' and 'euclidean'",
-                                 quoted_name(metric)));
+    node.unsupported("has the metric {}; Anydim supports 'sqeuclidean' and 'euclidean'",
+                     quoted_name(metric));
   for (const std::size_t i : {0, 1})
     if (const std::size_t rank = node.rank(node.operand(i)); rank != 2)
-      node.malformed(fmt::format("takes rank 2 as input {}, got {}", i, rank));
+      node.malformed("takes rank 2 as input {}, got {}", i, rank);
   const ValueId difference = node.emit(
       Op::sub, {node.with_axes(node.operand(0), {1}), node.with_axes(node.operand(1), {0})});
   const ValueId squares =

@@ -1,14 +1,8 @@
 // Losses over classes: scores [N, C, d...], targets [N, d...].
-#include <fmt/format.h>
-
 #include "frontends/onnx/importers.h"
 #include "frontends/sizes.h"
 
 namespace anydim::frontends {
-
-using ir::DType;
-using ir::Op;
-using ir::ValueId;
 
 namespace {
 
@@ -19,8 +13,8 @@ ValueId reduced(Node& node, Op op, ValueId x) { return node.emit(op, {x}); }
 ValueId negative_log_likelihood(Node& node, ValueId scores, ValueId target, ValueId weight) {
   const std::string reduction = node.string("reduction", "mean");
   if (reduction != "mean" && reduction != "sum" && reduction != "none") {
-    node.malformed(fmt::format("takes 'mean', 'sum' or 'none' as attribute 'reduction', got {}",
-                               quoted_name(reduction)));
+    node.malformed("takes 'mean', 'sum' or 'none' as attribute 'reduction', got {}",
+                   quoted_name(reduction));
   }
   const DType dtype = node.dtype(scores);
   target = node.cast(target, DType::I64);
@@ -54,10 +48,10 @@ ValueId negative_log_likelihood(Node& node, ValueId scores, ValueId target, Valu
 void check_operands(Node& node) {
   const DType target = node.dtype(node.operand(1));
   if (!ir::is_integer(target))
-    node.malformed(fmt::format("takes integers as input 1, got {}", ir::name_of(target)));
+    node.malformed("takes integers as input 1, got {}", ir::name_of(target));
   if (!node.has_operand(2) || node.dtype(node.operand(2)) == node.dtype()) return;
-  node.malformed(fmt::format("takes {} as input 2, got {}", ir::name_of(node.dtype()),
-                             ir::name_of(node.dtype(node.operand(2)))));
+  node.malformed("takes {} as input 2, got {}", ir::name_of(node.dtype()),
+                 ir::name_of(node.dtype(node.operand(2))));
 }
 
 }  // namespace

@@ -10,10 +10,6 @@
 
 namespace anydim::frontends {
 
-using ir::DType;
-using ir::Op;
-using ir::ValueId;
-
 namespace {
 
 // An attribute that has one number for all columns or one for each.
@@ -24,9 +20,8 @@ ValueId column_constant(Node& node, DType dtype, std::string_view name,
   const std::optional<std::int64_t> columns = node.rank(x) == 0 ? 1 : node.extent(x, -1);
   const auto count = static_cast<std::int64_t>(values.size());
   if (count == 0 || (count != 1 && columns && *columns != count)) {
-    node.malformed(
-        fmt::format("takes one number or one for each of {} columns as attribute '{}', got {}",
-                    columns ? fmt::format("{}", *columns) : "the", name, count));
+    node.malformed("takes one number or one for each of {} columns as attribute '{}', got {}",
+                   columns ? fmt::format("{}", *columns) : "the", name, count);
   }
   return node.constant(ir::Tensor::of(dtype, {count}, values));
 }
@@ -51,9 +46,9 @@ void import_feature_vectorizer(Node& node) {
   const auto widths = node.integers("inputdimensions");
   if (widths.size() != node.operand_count() || std::ranges::min(widths) < 0) {
     node.malformed(
-        fmt::format("has {} inputs; expected a number of columns for each as attribute "
-                    "'inputdimensions', got {}",
-                    node.operand_count(), widths.size()));
+        "has {} inputs; expected a number of columns for each as attribute "
+        "'inputdimensions', got {}",
+        node.operand_count(), widths.size());
   }
   std::vector<ValueId> parts;
   for (std::size_t i = 0; i < widths.size(); ++i) {
@@ -101,8 +96,7 @@ void import_imputer(Node& node) {
 void import_normalizer(Node& node) {
   const std::string norm = node.string("norm", "MAX");
   if (norm != "MAX" && norm != "L1" && norm != "L2") {
-    node.malformed(
-        fmt::format("takes 'MAX', 'L1' or 'L2' as attribute 'norm', got {}", quoted_name(norm)));
+    node.malformed("takes 'MAX', 'L1' or 'L2' as attribute 'norm', got {}", quoted_name(norm));
   }
   const ValueId x = node.cast(node.operand(0), DType::F32);
   const ir::Attributes rows{{"axes", std::vector<std::int64_t>{-1}}, {"keepdims", std::int64_t{1}}};
@@ -152,7 +146,7 @@ namespace {
 // Keys or values of a LabelEncoder: numbers of a list or a tensor.
 ir::Tensor label_numbers(Node& node, const std::string& side) {
   if (node.has_attribute(side + "_strings"))
-    node.unsupported(fmt::format("has strings as {}; Anydim has numbers only", side));
+    node.unsupported("has strings as {}; Anydim has numbers only", side);
   if (node.has_attribute(side + "_tensor")) return node.tensor(side + "_tensor");
   if (node.has_attribute(side + "_floats")) {
     const auto values = node.reals(side + "_floats");
@@ -196,16 +190,16 @@ void import_label_encoder(Node& node) {
   const ir::Tensor keys = label_numbers(node, "keys"), values = label_numbers(node, "values");
   const ir::Tensor fallback = label_fallback(node, values.dtype());
   if (keys.elements() != values.elements() || keys.elements() == 0) {
-    node.malformed(fmt::format("has {} keys and {} values; expected a value for each key",
-                               keys.elements(), values.elements()));
+    node.malformed("has {} keys and {} values; expected a value for each key", keys.elements(),
+                   values.elements());
   }
   if (keys.dtype() != node.dtype() || fallback.dtype() != values.dtype() ||
       fallback.elements() != 1) {
-    node.malformed(fmt::format(
+    node.malformed(
         "has keys of {} for an input of {}, and a default of {} for values of {}; expected one of "
         "each",
         ir::name_of(keys.dtype()), ir::name_of(node.dtype()), ir::name_of(fallback.dtype()),
-        ir::name_of(values.dtype())));
+        ir::name_of(values.dtype()));
   }
   const ValueId x = node.operand(0);
   const auto picked = [&](ValueId table, ValueId at) {

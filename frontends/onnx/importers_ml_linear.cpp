@@ -1,6 +1,4 @@
 // Linear models of ai.onnx.ml, and what becomes of their scores.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 
@@ -9,10 +7,6 @@
 #include "frontends/sizes.h"
 
 namespace anydim::frontends {
-
-using ir::DType;
-using ir::Op;
-using ir::ValueId;
 
 namespace {
 
@@ -29,14 +23,13 @@ ValueId linear_scores(Node& node, std::int64_t columns, const std::vector<double
   if (columns <= 0 || count == 0 || count % columns != 0 ||
       (!intercepts.empty() && static_cast<std::int64_t>(intercepts.size()) != columns)) {
     node.malformed(
-        fmt::format("has {} coefficients and {} intercepts for {} scores; expected as "
-                    "many coefficients for each score, and one intercept or none",
-                    count, intercepts.size(), columns));
+        "has {} coefficients and {} intercepts for {} scores; expected as "
+        "many coefficients for each score, and one intercept or none",
+        count, intercepts.size(), columns);
   }
   const std::int64_t features = count / columns;
   if (const auto given = node.extent(x, 1); given && *given != features) {
-    node.malformed(
-        fmt::format("has coefficients for {} features, got {} in input 0", features, *given));
+    node.malformed("has coefficients for {} features, got {} in input 0", features, *given);
   }
   const ValueId weights = node.emit(
       Op::transpose, {node.constant(ir::Tensor::of(DType::F32, {columns, features}, coefficients))},
@@ -53,7 +46,7 @@ ValueId feature_rows(Node& node, DType dtype) {
   const ValueId x = node.cast(node.operand(0), dtype);
   if (node.rank(x) == 1) return node.with_axes(x, {0});
   if (node.rank(x) != 2)
-    node.malformed(fmt::format("takes rows of features as input 0, got rank {}", node.rank(x)));
+    node.malformed("takes rows of features as input 0, got rank {}", node.rank(x));
   return x;
 }
 
@@ -74,9 +67,8 @@ std::vector<std::int64_t> class_labels(Node& node) {
 
 void check_table(Node& node, std::int64_t rows, std::int64_t columns) {
   if (rows == 0 || columns <= most_table_numbers / rows) return;
-  node.unsupported(
-      fmt::format("needs a table of {} times {} weights; Anydim makes up to {} numbers", rows,
-                  columns, most_table_numbers));
+  node.unsupported("needs a table of {} times {} weights; Anydim makes up to {} numbers", rows,
+                   columns, most_table_numbers);
 }
 
 ValueId labels_at(Node& node, const std::vector<std::int64_t>& labels, ValueId places) {
@@ -89,17 +81,16 @@ PostTransform::PostTransform(Node& node)
     : node_(node), kind_(node.string("post_transform", "NONE")) {
   if (std::ranges::find(transforms, kind_) == transforms.end()) {
     node.malformed(
-        fmt::format("takes 'NONE', 'LOGISTIC', 'SOFTMAX', 'SOFTMAX_ZERO' or 'PROBIT' as attribute "
-                    "'post_transform', got {}",
-                    quoted_name(kind_)));
+        "takes 'NONE', 'LOGISTIC', 'SOFTMAX', 'SOFTMAX_ZERO' or 'PROBIT' as attribute "
+        "'post_transform', got {}",
+        quoted_name(kind_));
   }
 }
 
 PostTransform::PostTransform(Node& node, std::int64_t number) : node_(node) {
   const auto count = static_cast<std::int64_t>(transforms.size());
   if (number < 0 || number >= count) {
-    node.malformed(
-        fmt::format("takes 0 to {} as attribute 'post_transform', got {}", count - 1, number));
+    node.malformed("takes 0 to {} as attribute 'post_transform', got {}", count - 1, number);
   }
   kind_ = transforms[static_cast<std::size_t>(number)];
 }
@@ -154,9 +145,9 @@ void import_linear_classifier(Node& node) {
   const auto columns = static_cast<std::int64_t>(intercepts.size());
   const auto classes = static_cast<std::int64_t>(labels.size());
   if (classes != columns && (columns != 1 || classes != 2)) {
-    node.malformed(fmt::format(
+    node.malformed(
         "has {} intercepts and {} labels; expected a score for each label, or one for two labels",
-        columns, classes));
+        columns, classes);
   }
   const PostTransform transform(node);
   const ValueId scores = linear_scores(node, columns, intercepts);

@@ -14,10 +14,6 @@
 
 namespace anydim::frontends {
 
-using ir::DType;
-using ir::Op;
-using ir::ValueId;
-
 namespace {
 
 enum class Aggregate { Average, Sum, Least, Largest };  // numbered as TreeEnsemble does
@@ -79,8 +75,8 @@ class Walk {
     for (const TreeNode& each : trees_.nodes) {
       if (each.mode == TreeMode::Leaf) continue;
       if (each.feature < 0 || (given && each.feature >= *given)) {
-        node_.malformed(fmt::format("asks for feature {}, got {} in input 0", each.feature,
-                                    given ? fmt::format("{}", *given) : "rows"));
+        node_.malformed("asks for feature {}, got {} in input 0", each.feature,
+                        given ? fmt::format("{}", *given) : "rows");
       }
     }
   }
@@ -175,8 +171,8 @@ ValueId with_base(Node& node, ValueId scores, DType dtype, const std::vector<dou
 
 void check_base(Node& node, const std::vector<double>& base, std::int64_t targets) {
   if (base.empty() || static_cast<std::int64_t>(base.size()) == targets) return;
-  node.malformed(fmt::format("has {} numbers as attribute 'base_values'; expected {} or none",
-                             base.size(), targets));
+  node.malformed("has {} numbers as attribute 'base_values'; expected {} or none", base.size(),
+                 targets);
 }
 
 // Two classes of which trees score both, or one against the other. Labels and scores [rows, 2].
@@ -233,9 +229,9 @@ Aggregate aggregate_named(Node& node) {
   const std::string name = node.string("aggregate_function", "SUM");
   const auto* const found = std::ranges::find(names, name);
   if (found == names.end()) {
-    node.malformed(fmt::format(
+    node.malformed(
         "takes 'AVERAGE', 'SUM', 'MIN' or 'MAX' as attribute 'aggregate_function', got {}",
-        quoted_name(name)));
+        quoted_name(name));
   }
   return static_cast<Aggregate>(found - names.begin());
 }
@@ -255,8 +251,7 @@ void import_tree_ensemble_classifier(Node& node) {
   const auto labels = class_labels(node);
   const auto classes = static_cast<std::int64_t>(labels.size());
   if (classes < 2)
-    node.unsupported(
-        fmt::format("has {} label; expected one for each of two classes or more", classes));
+    node.unsupported("has {} label; expected one for each of two classes or more", classes);
   const TreeEnsemble trees = read_trees_by_ids(node, "class", classes);
   const auto base = numbers_of(node, "base_values");
   const PostTransform transform(node);
@@ -284,8 +279,7 @@ void import_tree_ensemble(Node& node) {
   const TreeEnsemble trees = read_trees(node);
   const std::int64_t aggregate = node.integer("aggregate_function", 1);
   if (aggregate < 0 || aggregate > 3) {
-    node.malformed(
-        fmt::format("takes 0 to 3 as attribute 'aggregate_function', got {}", aggregate));
+    node.malformed("takes 0 to 3 as attribute 'aggregate_function', got {}", aggregate);
   }
   const DType dtype = node.dtype();
   const ValueId said = aggregated(node, trees, static_cast<Aggregate>(aggregate));

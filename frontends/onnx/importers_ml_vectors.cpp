@@ -1,6 +1,4 @@
 // Support vector machines of ai.onnx.ml.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -10,10 +8,6 @@
 #include "frontends/sizes.h"
 
 namespace anydim::frontends {
-
-using ir::DType;
-using ir::Op;
-using ir::ValueId;
 
 namespace {
 
@@ -51,19 +45,18 @@ ValueId kernel(Real& real, const std::vector<double>& vectors, std::int64_t coun
   if (parameters.empty() && kind == "LINEAR") parameters.resize(3);
   if (parameters.size() != 3) {
     node.malformed(
-        fmt::format("has {} numbers as attribute 'kernel_params'; expected gamma, coef0 "
-                    "and degree",
-                    parameters.size()));
+        "has {} numbers as attribute 'kernel_params'; expected gamma, coef0 "
+        "and degree",
+        parameters.size());
   }
   const auto size = static_cast<std::int64_t>(vectors.size());
   if (count <= 0 || size == 0 || size % count != 0) {
-    node.malformed(
-        fmt::format("has {} numbers for {} vectors; expected as many for each", size, count));
+    node.malformed("has {} numbers for {} vectors; expected as many for each", size, count);
   }
   const std::int64_t features = size / count;
   const ValueId x = feature_rows(node);
   if (const auto given = node.extent(x, 1); given && *given != features) {
-    node.malformed(fmt::format("has vectors of {} features, got {} in input 0", features, *given));
+    node.malformed("has vectors of {} features, got {} in input 0", features, *given);
   }
   const ValueId table = real.table({count, features}, vectors);
   const ValueId gamma = real.number(parameters[0]);
@@ -78,14 +71,13 @@ ValueId kernel(Real& real, const std::vector<double>& vectors, std::int64_t coun
       real.op(Op::add, real.op(Op::mul, product, gamma), real.number(parameters[1]));
   if (kind == "POLY") return real.op(Op::pow, moved, real.number(parameters[2]));
   if (kind == "SIGMOID") return real.op(Op::tanh, moved);
-  node.malformed(
-      fmt::format("takes 'LINEAR', 'POLY', 'RBF' or 'SIGMOID' as attribute 'kernel_type', got {}",
-                  quoted_name(kind)));
+  node.malformed("takes 'LINEAR', 'POLY', 'RBF' or 'SIGMOID' as attribute 'kernel_type', got {}",
+                 quoted_name(kind));
 }
 
 void check_count(Node& node, std::string_view name, std::size_t given, std::int64_t wanted) {
   if (static_cast<std::int64_t>(given) == wanted) return;
-  node.malformed(fmt::format("has {} numbers as attribute '{}'; expected {}", given, name, wanted));
+  node.malformed("has {} numbers as attribute '{}'; expected {}", given, name, wanted);
 }
 
 // Each class is a step of a round that finds probabilities.
@@ -105,9 +97,9 @@ class Machines {
     for (const std::int64_t count : of_class_) {
       if (count < 0 || count > most - vectors) {
         node.malformed(
-            fmt::format("has {} vectors of a class behind {} others; expected one or "
-                        "more numbers for each, got {}",
-                        count, vectors, most));
+            "has {} vectors of a class behind {} others; expected one or "
+            "more numbers for each, got {}",
+            count, vectors, most);
       }
       vectors += count;
     }
@@ -165,9 +157,8 @@ class Machines {
   ValueId probabilities(const std::vector<double>& a, const std::vector<double>& b) {
     Node& node = real_.node;
     if (classes_ > most_coupled) {
-      node.unsupported(
-          fmt::format("has probabilities of {} classes; Anydim finds those of up to {}", classes_,
-                      most_coupled));
+      node.unsupported("has probabilities of {} classes; Anydim finds those of up to {}", classes_,
+                       most_coupled);
     }
     check_count(node, "prob_a", a.size(), pairs());
     check_count(node, "prob_b", b.size(), pairs());

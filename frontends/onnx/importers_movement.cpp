@@ -4,9 +4,6 @@
 
 namespace anydim::frontends {
 
-using ir::Op;
-using ir::ValueId;
-
 namespace {
 
 constexpr std::size_t most_open_ones = 3;  // eight cases
@@ -14,7 +11,7 @@ constexpr std::size_t most_open_ones = 3;  // eight cases
 void check_integers(Node& node, std::size_t index) {
   const ir::DType dtype = node.dtype(node.operand(index));
   if (!ir::is_integer(dtype))
-    node.malformed(fmt::format("takes integers as input {}, got {}", index, ir::name_of(dtype)));
+    node.malformed("takes integers as input {}, got {}", index, ir::name_of(dtype));
 }
 
 void emit_gather(Node& node, Op op, std::string_view attribute) {
@@ -62,9 +59,9 @@ void squeeze_ones(Node& node) {
   }
   if (!node.read_apart(std::move(is_one), cases))
     node.unsupported(
-        fmt::format("has no axes, and {} dims of its input may be 1, after other nodes whose "
-                    "results have a rank that only a call tells; give the axes",
-                    open.size()));
+        "has no axes, and {} dims of its input may be 1, after other nodes whose "
+        "results have a rank that only a call tells; give the axes",
+        open.size());
 }
 
 }  // namespace
@@ -126,7 +123,7 @@ void import_split(Node& node) {
     if (node.has_operand(1))
       node.malformed("has both the input 'split' and the attribute 'num_outputs'; expected one");
     if (demanded != outputs)
-      node.malformed(fmt::format("has {} outputs, but num_outputs = {}", outputs, demanded));
+      node.malformed("has {} outputs, but num_outputs = {}", outputs, demanded);
   } else if (node.opset() >= 18 && !node.has_operand(1)) {
     node.malformed("has neither the input 'split' nor the attribute 'num_outputs'; expected one");
   }
@@ -139,8 +136,8 @@ void import_split_attribute(Node& node) {
   ir::Attributes attributes{{"axis", node.integer("axis", 0)}};
   if (auto sizes = node.optional_integers("split")) {
     if (sizes->size() != node.output_count()) {
-      node.malformed(fmt::format("has {} outputs, but {} sizes in the attribute 'split'",
-                                 node.output_count(), sizes->size()));
+      node.malformed("has {} outputs, but {} sizes in the attribute 'split'", node.output_count(),
+                     sizes->size());
     }
     attributes.emplace("sizes", *std::move(sizes));
   }

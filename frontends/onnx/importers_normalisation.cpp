@@ -1,15 +1,9 @@
 // Normalisations of models that see images and sound: x is [N, C, d...].
-#include <fmt/format.h>
-
 #include <limits>
 
 #include "frontends/onnx/importers.h"
 
 namespace anydim::frontends {
-
-using ir::DType;
-using ir::Op;
-using ir::ValueId;
 
 namespace {
 
@@ -102,10 +96,10 @@ namespace {
 
 void check_groups(Node& node, std::string_view name, std::int64_t groups,
                   std::optional<std::int64_t> channels) {
-  if (groups < 1) node.malformed(fmt::format("has {} = {}; expected at least 1", name, groups));
+  if (groups < 1) node.malformed("has {} = {}; expected at least 1", name, groups);
   if (channels && *channels % groups != 0) {
-    node.malformed(fmt::format("has {} = {}, which does not divide the {} channels of input 0",
-                               name, groups, *channels));
+    node.malformed("has {} = {}, which does not divide the {} channels of input 0", name, groups,
+                   *channels);
   }
 }
 
@@ -155,12 +149,10 @@ void output_group_norm(Node& node, ValueId x) {
   const std::int64_t activation = node.integer("activation");
   const bool last = node.flag("channels_last", true);
   if (activation != 0 && activation != 1) {
-    node.malformed(
-        fmt::format("takes 0 (none) or 1 (swish) as attribute 'activation', got {}", activation));
+    node.malformed("takes 0 (none) or 1 (swish) as attribute 'activation', got {}", activation);
   }
   constexpr std::size_t rank = 4;
-  if (node.rank(x) != rank)
-    node.malformed(fmt::format("takes images as input 0, got rank {}", node.rank(x)));
+  if (node.rank(x) != rank) node.malformed("takes images as input 0, got rank {}", node.rank(x));
   check_groups(node, "groups", groups, node.extent(x, last ? -1 : 1));
   const auto turned = [&](ValueId value, std::vector<std::int64_t> order) {
     return last ? node.emit(Op::transpose, {value}, {{"perm", std::move(order)}}) : value;
@@ -197,7 +189,7 @@ void import_skip_group_norm(Node& node) {
 
 void import_lp_normalization(Node& node) {
   const std::int64_t p = node.integer("p", 2);
-  if (p != 1 && p != 2) node.malformed(fmt::format("takes 1 or 2 as attribute 'p', got {}", p));
+  if (p != 1 && p != 2) node.malformed("takes 1 or 2 as attribute 'p', got {}", p);
   const std::vector<std::int64_t> axes{node.integer("axis", -1)};
   const ValueId x = node.operand(0);
   const ValueId size = p == 1 ? node.emit(Op::abs, {x}) : node.emit(Op::mul, {x, x});
@@ -229,7 +221,7 @@ void import_local_response_normalization(Node& node) {
                bias = node.real("bias", 1);
   const std::int64_t size = node.integer("size");
   if (size < 1 || size > 1024)
-    node.unsupported(fmt::format("has size = {}; Anydim supports from 1 to 1024", size));
+    node.unsupported("has size = {}; Anydim supports from 1 to 1024", size);
   const ValueId x = node.operand(0);
   const DType dtype = node.dtype();
   const auto one = [](std::int64_t value) { return std::vector<std::int64_t>{value}; };

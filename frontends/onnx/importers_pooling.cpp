@@ -1,6 +1,4 @@
 // Pooling: a reduction over windows, or over all that windows could move over.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -10,10 +8,6 @@
 #include "frontends/sizes.h"
 
 namespace anydim::frontends {
-
-using ir::DType;
-using ir::Op;
-using ir::ValueId;
 
 namespace {
 
@@ -132,7 +126,7 @@ ValueId p_norm(Node& node, ValueId x, double p, const std::vector<std::int64_t>&
 
 double norm_order(Node& node) {
   const double p = node.opset() < 2 ? node.real("p", 2) : static_cast<double>(node.integer("p", 2));
-  if (!(p >= 1)) node.malformed(fmt::format("has p = {}; expected at least 1", p));
+  if (!(p >= 1)) node.malformed("has p = {}; expected at least 1", p);
   return p;
 }
 

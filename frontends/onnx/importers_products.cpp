@@ -1,16 +1,10 @@
 // Products and softmax.
-#include <fmt/format.h>
-
 #include <cmath>
 
 #include "frontends/onnx/activation_names.h"
 #include "frontends/onnx/importers.h"
 
 namespace anydim::frontends {
-
-using ir::DType;
-using ir::Op;
-using ir::ValueId;
 
 namespace {
 
@@ -20,9 +14,8 @@ ValueId scaled(Node& node, ValueId x, std::string_view attribute, double factor)
   constexpr double exact_integers = 9007199254740992.0;  // 2^53
   if (!ir::is_float(node.dtype(x)) &&
       (factor != std::floor(factor) || std::fabs(factor) > exact_integers)) {
-    node.unsupported(
-        fmt::format("multiplies integers by {} = {}; Anydim supports only whole numbers there",
-                    attribute, factor));
+    node.unsupported("multiplies integers by {} = {}; Anydim supports only whole numbers there",
+                     attribute, factor);
   }
   return node.emit(Op::mul, {x, node.scalar(node.dtype(x), factor)});
 }

@@ -1,16 +1,11 @@
 // Linear quantisation: real = (integer - zero point) * scale.
-#include <fmt/format.h>
-
 #include "frontends/onnx/importers.h"
 #include "frontends/onnx/narrowing.h"
 #include "frontends/onnx/quantisation.h"
 
 namespace anydim::frontends {
 
-using ir::DType;
 using ir::no_value;
-using ir::Op;
-using ir::ValueId;
 
 namespace {
 
@@ -54,16 +49,15 @@ ValueId along_axis(Node& node, ValueId parameter, ValueId x, const Granularity& 
   const std::size_t rank = node.rank(x);
   if (granularity.block > 0) {
     if (node.rank(parameter) != rank) {
-      node.malformed(fmt::format("has block_size = {}, so scales of rank {}, got {}",
-                                 granularity.block, rank, node.rank(parameter)));
+      node.malformed("has block_size = {}, so scales of rank {}, got {}", granularity.block, rank,
+                     node.rank(parameter));
     }
     const auto here = static_cast<std::int64_t>(node.axis(granularity.axis, rank));
     const auto blocks = node.extent(parameter, here), extent = node.extent(x, here);
     if (blocks && extent && (*extent + granularity.block - 1) / granularity.block != *blocks) {
-      node.malformed(
-          fmt::format("has block_size = {}, which makes {} elements {} blocks, but {} scales",
-                      granularity.block, *extent,
-                      (*extent + granularity.block - 1) / granularity.block, *blocks));
+      node.malformed("has block_size = {}, which makes {} elements {} blocks, but {} scales",
+                     granularity.block, *extent,
+                     (*extent + granularity.block - 1) / granularity.block, *blocks);
     }
     return of_elements(node, parameter, here, granularity.block, x);
   }
@@ -94,7 +88,7 @@ ValueId quantised(Node& node, ValueId x, ValueId scale, ValueId zero_point, DTyp
 void check_8_bits(const Node& node, std::size_t operand) {
   const DType dtype = node.dtype(node.operand(operand));
   if (dtype != DType::I8 && dtype != DType::U8)
-    node.malformed(fmt::format("takes i8 or u8 as input {}, got {}", operand, ir::name_of(dtype)));
+    node.malformed("takes i8 or u8 as input {}, got {}", operand, ir::name_of(dtype));
 }
 
 ValueId centred(Node& node, ValueId x, ValueId zero_point) {
@@ -114,8 +108,8 @@ void check_quantised(const Node& node, std::size_t index) {
   if (!node.has_operand(index)) return;
   const ValueId value = node.operand(index);
   if (!ir::is_integer(node.dtype(value)) && !node.element_type_of(value).narrow) {
-    node.malformed(fmt::format("takes integers or floats of at most 8 bits as input {}, got {}",
-                               index, ir::name_of(node.dtype(value))));
+    node.malformed("takes integers or floats of at most 8 bits as input {}, got {}", index,
+                   ir::name_of(node.dtype(value)));
   }
 }
 
@@ -125,8 +119,7 @@ Granularity granularity_of(Node& node) {
   if (node.opset() >= 21) found.block = node.integer("block_size", 0);
   constexpr std::int64_t most = std::int64_t{1} << 40;
   if (found.block < 0 || found.block > most)
-    node.malformed(
-        fmt::format("has block_size = {}; expected 0 or a number of elements", found.block));
+    node.malformed("has block_size = {}; expected 0 or a number of elements", found.block);
   return found;
 }
 
@@ -151,8 +144,7 @@ void quantize_linear(Node& node, const Granularity& granularity, std::optional<D
                           : output != nullptr ? *output
                                               : element_type_of(DType::U8);
   if (output != nullptr && output != &to) {
-    node.malformed(
-        fmt::format("has output_dtype = {}, but a zero point of {}", output->text(), to.text()));
+    node.malformed("has output_dtype = {}, but a zero point of {}", output->text(), to.text());
   }
   node.output(0, quantised(node, x, scale, zero, to, saturate));
 }

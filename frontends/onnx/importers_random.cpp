@@ -1,8 +1,6 @@
 // Random numbers. They are functions of where an element stands, of the node, of the loops' rounds
 // around it, and of a number that differs from call to call (ir/random_seed.h)
 // or that the node gives: so they are the same on every device and for any number of threads.
-#include <fmt/format.h>
-
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -14,10 +12,6 @@
 #include "frontends/onnx/importers.h"
 
 namespace anydim::frontends {
-
-using ir::DType;
-using ir::Op;
-using ir::ValueId;
 
 namespace {
 
@@ -97,7 +91,7 @@ class Numbers {
 ValueId given_shape(Node& node) {
   const std::vector<std::int64_t> dims = node.integers("shape");
   for (const std::int64_t dim : dims)
-    if (dim < 0) node.malformed(fmt::format("has the dim {} in attribute 'shape'", dim));
+    if (dim < 0) node.malformed("has the dim {} in attribute 'shape'", dim);
   return node.index_vector(dims);
 }
 
@@ -108,8 +102,7 @@ void give_scaled(Node& node, ValueId numbers, double scale, double offset, DType
 }
 
 void give_real(Node& node, ValueId shape, DType dtype, bool normally) {
-  if (!ir::is_float(dtype))
-    node.malformed(fmt::format("gives real numbers, got dtype {}", ir::name_of(dtype)));
+  if (!ir::is_float(dtype)) node.malformed("gives real numbers, got dtype {}", ir::name_of(dtype));
   if (normally) {
     const double mean = node.real("mean", 0), scale = node.real("scale", 1);
     give_scaled(node, Numbers(node).normal(shape, computed_in(dtype)), scale, mean, dtype);
@@ -149,12 +142,11 @@ void import_bernoulli(Node& node) {
 void import_multinomial(Node& node) {
   const ValueId x = node.operand(0);  // [batch, classes]
   if (const auto rank = node.rank(x); rank != 2)
-    node.malformed(fmt::format("takes an input of rank 2, got rank {}", rank));
+    node.malformed("takes an input of rank 2, got rank {}", rank);
   const DType dtype = node.element_type("dtype").value_or(DType::I32),
               computed = computed_in(node.dtype());
   const std::int64_t samples = node.integer("sample_size", 1);
-  if (samples < 1)
-    node.malformed(fmt::format("has sample_size = {}, expected at least 1", samples));
+  if (samples < 1) node.malformed("has sample_size = {}, expected at least 1", samples);
   const ValueId shape =
       node.emit(Op::concat, {node.dim_of(x, 0), node.index_vector({samples}), node.dim_of(x, 1)},
                 {{"axis", std::int64_t{0}}});

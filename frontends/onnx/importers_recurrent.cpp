@@ -1,7 +1,5 @@
 // LSTM, GRU and RNN: a product over all steps at once, then a loop over steps of ordinary ops, for
 // each direction. ONNX Runtime's DynamicQuantizeLSTM is the LSTM whose products are of integers.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <functional>
 #include <limits>
@@ -13,10 +11,6 @@
 #include "frontends/sizes.h"
 
 namespace anydim::frontends {
-
-using ir::DType;
-using ir::Op;
-using ir::ValueId;
 
 namespace {
 
@@ -35,11 +29,11 @@ class Recurrent {
     hidden_ = node.integer("hidden_size");
     constexpr std::int64_t most = 1 << 30;  // gates of so many are more than any tensor holds
     if (hidden_ < 1 || hidden_ > most)
-      node.malformed(fmt::format("has the hidden_size {}; expected 1 to {}", hidden_, most));
+      node.malformed("has the hidden_size {}; expected 1 to {}", hidden_, most);
     layout_ = node.opset() >= 14 ? node.integer("layout", 0) : 0;
     const std::string direction = node.string("direction", "forward");
     if (direction != "forward" && direction != "reverse" && direction != "bidirectional") {
-      node.malformed(fmt::format("has the direction {}", quoted_name(direction)));
+      node.malformed("has the direction {}", quoted_name(direction));
     }
     directions_ = direction == "bidirectional" ? 2 : 1;
     first_reversed_ = direction == "reverse";
@@ -51,8 +45,8 @@ class Recurrent {
         activations_.insert(activations_.end(), default_activations.begin(),
                             default_activations.end());
     if (activations_.size() != each * static_cast<std::size_t>(directions_)) {
-      node.malformed(fmt::format("has {} activations, expected {}", activations_.size(),
-                                 each * static_cast<std::size_t>(directions_)));
+      node.malformed("has {} activations, expected {}", activations_.size(),
+                     each * static_cast<std::size_t>(directions_));
     }
     if (node.has_attribute("activation_alpha")) alphas_ = node.reals("activation_alpha");
     if (node.has_attribute("activation_beta")) betas_ = node.reals("activation_beta");
@@ -171,10 +165,10 @@ class Recurrent {
     for (const std::size_t operand : {1, 2}) check_8_bits(node_, operand);
     for (const std::size_t operand : {8, 9, 10, 11}) {
       if (const std::size_t rank = node_.rank(node_.operand(operand)); rank != 1 && rank != 2) {
-        node_.malformed(fmt::format(
+        node_.malformed(
             "takes one number for each direction or for each of its columns as input {}, so a rank "
             "of 1 or 2, got {}",
-            operand, rank));
+            operand, rank);
       }
     }
   }

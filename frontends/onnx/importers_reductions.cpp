@@ -5,10 +5,6 @@
 
 namespace anydim::frontends {
 
-using ir::DType;
-using ir::Op;
-using ir::ValueId;
-
 namespace {
 
 struct Reduction {

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
@@ -10,10 +8,6 @@
 #include "frontends/sizes.h"
 
 namespace anydim::frontends {
-
-using ir::DType;
-using ir::Op;
-using ir::ValueId;
 
 namespace {
 
@@ -34,8 +28,8 @@ ValueId scaled_sizes(Node& node, ValueId shape, ValueId scales,
       denominator *= 2;
     }
     if (!(scale > 0) || scale != std::floor(scale) || scale > 0x1p31) {
-      node.unsupported(fmt::format("scales by {}; Anydim supports scales from 2^-30 to 2^31",
-                                   known->real_at(i)));
+      node.unsupported("scales by {}; Anydim supports scales from 2^-30 to 2^31",
+                       known->real_at(i));
     }
     numerators.push_back(static_cast<std::int64_t>(scale));
     denominators.push_back(denominator);
@@ -66,7 +60,7 @@ ValueId emit_resize(Node& node, ValueId scales, ValueId sizes, ir::Attributes at
 
 void check_length(const Node& node, const std::optional<ir::Tensor>& scales, std::size_t wanted) {
   if (scales && scales->elements() != static_cast<std::int64_t>(wanted))
-    node.malformed(fmt::format("has {} scales for {} axes", scales->elements(), wanted));
+    node.malformed("has {} scales for {} axes", scales->elements(), wanted);
 }
 
 // The attribute axes, from the front; all where it is missing.
@@ -79,7 +73,7 @@ std::vector<std::int64_t> given_axes(Node& node, std::size_t rank) {
   for (const std::int64_t axis : node.integers("axes")) {
     const auto from_front = static_cast<std::int64_t>(node.axis(axis, rank));
     if (std::ranges::find(axes, from_front) != axes.end())
-      node.malformed(fmt::format("has axis {} twice in axes", from_front));
+      node.malformed("has axis {} twice in axes", from_front);
     axes.push_back(from_front);
   }
   return axes;
@@ -115,14 +109,14 @@ Targets targets_of_sizes(Node& node, ValueId shape, const std::vector<std::int64
                          const std::string& policy) {
   if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller")
     node.malformed(
-        fmt::format("takes 'stretch', 'not_larger' or 'not_smaller' as attribute "
-                    "'keep_aspect_ratio_policy', got {}",
-                    quoted_name(policy)));
+        "takes 'stretch', 'not_larger' or 'not_smaller' as attribute "
+        "'keep_aspect_ratio_policy', got {}",
+        quoted_name(policy));
   const std::size_t rank = node.rank(node.operand(0));
   ValueId sizes = node.index_operand(3);
   if (const auto given = node.length(sizes);
       given && *given != static_cast<std::int64_t>(axes.size()))
-    node.malformed(fmt::format("has {} sizes for {} axes", *given, axes.size()));
+    node.malformed("has {} sizes for {} axes", *given, axes.size());
   if (policy == "stretch") {
     if (axes.size() != rank) sizes = on_all_axes(node, sizes, axes, rank, shape);
     return {node.emit(Op::div, {node.cast(sizes, DType::F32), node.cast(shape, DType::F32)}),
@@ -204,8 +198,7 @@ ValueId sources(Node& node, std::int64_t axis, ValueId size, ValueId extent, Val
         apply(Op::mul, apply(Op::div, real(extent), number(2)), apply(Op::sub, one, adjustment)));
   }
   if (coordinates != "half_pixel")
-    node.unsupported(
-        fmt::format("has coordinate_transformation_mode = {}", quoted_name(coordinates)));
+    node.unsupported("has coordinate_transformation_mode = {}", quoted_name(coordinates));
   return halves;
 }
 
@@ -245,7 +238,7 @@ ValueId resampled(Node& node, ValueId x, std::int64_t axis, const Targets& to,
                                       {"ceil", Op::ceil, 0}};
     const auto* const rounding = std::ranges::find(roundings, sampling.rounding, &Rounding::name);
     if (rounding == std::end(roundings))
-      node.malformed(fmt::format("has nearest_mode = {}", quoted_name(sampling.rounding)));
+      node.malformed("has nearest_mode = {}", quoted_name(sampling.rounding));
     const ValueId nearest = node.emit(rounding->op, {apply(Op::add, at, number(rounding->before))});
     return finished(node.emit(Op::gather, {x, within(nearest)}, {{"axis", axis}}));
   }
@@ -285,8 +278,7 @@ std::pair<ValueId, ValueId> region_of(Node& node, const std::vector<std::int64_t
   const ValueId roi = node.operand(1);
   const auto count = static_cast<std::int64_t>(axes.size());
   if (const auto given = node.length(roi); given && *given != 2 * count)
-    node.malformed(
-        fmt::format("has an input 1 (roi) of {} elements, expected {}", *given, 2 * count));
+    node.malformed("has an input 1 (roi) of {} elements, expected {}", *given, 2 * count);
   const ValueId all = node.cast(roi, DType::F32);
   const ValueId starts = node.slice(all, 0, 0, count), ends = node.slice(all, 0, count, 2 * count);
   if (axes.size() == rank) return {starts, ends};
@@ -296,8 +288,7 @@ std::pair<ValueId, ValueId> region_of(Node& node, const std::vector<std::int64_t
 
 std::string spelled(Node& node, const std::string& mode) {
   if (mode != "nearest" && mode != "linear" && mode != "cubic") {
-    node.unsupported(
-        fmt::format("has mode = {}; Anydim supports nearest, linear and cubic", quoted_name(mode)));
+    node.unsupported("has mode = {}; Anydim supports nearest, linear and cubic", quoted_name(mode));
   }
   return mode;
 }
@@ -362,9 +353,8 @@ void import_resize(Node& node) {
       // Batches and channels of images are not resampled: the reshape below holds them to it.
       if (rank > 2 && axis < 2) {
         if (known && known->real_at(axis) != 1)
-          node.unsupported(fmt::format("has {} and scales dim {}",
-                                       antialias ? "antialias = 1" : quoted_name(coordinates),
-                                       axis));
+          node.unsupported("has {} and scales dim {}",
+                           antialias ? "antialias = 1" : quoted_name(coordinates), axis);
         continue;
       }
       result = resampled(node, result, axis, to, sampling);

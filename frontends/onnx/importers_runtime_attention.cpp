@@ -13,10 +13,7 @@
 
 namespace anydim::frontends {
 
-using ir::DType;
 using ir::no_value;
-using ir::Op;
-using ir::ValueId;
 
 void refuse_operand(const Node& node, std::size_t index, std::string_view name) {
   if (node.has_operand(index)) node.unsupported(fmt::format("has an input {} ({})", index, name));

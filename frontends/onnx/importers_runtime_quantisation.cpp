@@ -12,10 +12,7 @@
 
 namespace anydim::frontends {
 
-using ir::DType;
 using ir::no_value;
-using ir::Op;
-using ir::ValueId;
 
 namespace {
 

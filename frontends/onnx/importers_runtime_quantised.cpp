@@ -1,7 +1,5 @@
 // The operators of ONNX Runtime (domain com.microsoft) from integers to integers: made real,
 // computed, quantised again.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
 
@@ -11,10 +9,7 @@
 
 namespace anydim::frontends {
 
-using ir::DType;
 using ir::no_value;
-using ir::Op;
-using ir::ValueId;
 
 namespace {
 
@@ -56,17 +51,16 @@ void import_quantised_softmax(Node& node) {
   const auto axis = static_cast<std::int64_t>(node.axis(node.integer("axis", -1), node.rank(x)));
   // Before opset 13 the axis and all after it were one.
   if (node.integer("opset") < 13 && axis + 1 != static_cast<std::int64_t>(node.rank(x)))
-    node.unsupported(fmt::format("has axis = {} of opset {}; Anydim supports the last axis there",
-                                 axis, node.integer("opset")));
+    node.unsupported("has axis = {} of opset {}; Anydim supports the last axis there", axis,
+                     node.integer("opset"));
   quantise(node, node.emit(Op::softmax, {x}, {{"axis", axis}}), 3, node.dtype());
 }
 
 // Inputs: scale and zero point of the result, then each tensor with its own.
 void import_quantised_concat(Node& node) {
   if (node.operand_count() < 5 || node.operand_count() % 3 != 2)
-    node.malformed(
-        fmt::format("takes a scale, a zero point and three inputs for each tensor, got {} inputs",
-                    node.operand_count()));
+    node.malformed("takes a scale, a zero point and three inputs for each tensor, got {} inputs",
+                   node.operand_count());
   std::vector<ValueId> parts;
   for (std::size_t at = 2; at < node.operand_count(); at += 3) parts.push_back(made_real(node, at));
   const auto axis = static_cast<std::int64_t>(node.axis(node.integer("axis"), node.rank(parts[0])));
@@ -121,7 +115,7 @@ void import_quantised_gemm(Node& node) {
   if (node.has_operand(6)) sums = node.emit(Op::add, {sums, node.operand(6)});
   ValueId real = node.emit(Op::mul, {node.cast(sums, node.dtype(scale)), scale});
   if (const double alpha = node.real("alpha", 1); alpha != 1) {
-    if (node.has_operand(6)) node.unsupported(fmt::format("has alpha = {} beside a bias", alpha));
+    if (node.has_operand(6)) node.unsupported("has alpha = {} beside a bias", alpha);
     real = node.emit(Op::mul, {real, node.scalar(node.dtype(scale), alpha)});
   }
   if (node.has_operand(7)) quantise(node, real, 7, node.dtype());

@@ -1,6 +1,4 @@
 // An image's values at places that a grid names, and grids.
-#include <fmt/format.h>
-
 #include <array>
 #include <limits>
 
@@ -8,10 +6,6 @@
 #include "frontends/sizes.h"
 
 namespace anydim::frontends {
-
-using ir::DType;
-using ir::Op;
-using ir::ValueId;
 
 namespace {
 
@@ -31,26 +25,23 @@ class GridSampler {
     if (mode_ == "linear") mode_ = "bilinear";
     if (mode_ == "cubic") mode_ = "bicubic";
     if (mode_ != "bilinear" && mode_ != "nearest" && mode_ != "bicubic") {
-      node.malformed(
-          fmt::format("takes 'bilinear', 'nearest' or 'bicubic' as attribute 'mode', got {}",
-                      quoted_name(mode_)));
+      node.malformed("takes 'bilinear', 'nearest' or 'bicubic' as attribute 'mode', got {}",
+                     quoted_name(mode_));
     }
     if (padding_ != "zeros" && padding_ != "border" && padding_ != "reflection") {
-      node.malformed(
-          fmt::format("takes 'zeros', 'border' or 'reflection' as attribute 'padding_mode', got {}",
-                      quoted_name(padding_)));
+      node.malformed("takes 'zeros', 'border' or 'reflection' as attribute 'padding_mode', got {}",
+                     quoted_name(padding_));
     }
     const std::size_t rank = node.rank(image_);
     if (rank < 3 || rank > most_sides + 2)
       node.unsupported(
-          fmt::format("samples an input 0 of rank {}; expected images [batch, channel, side...] of "
-                      "1 to {} sides",
-                      rank, most_sides));
+          "samples an input 0 of rank {}; expected images [batch, channel, side...] of "
+          "1 to {} sides",
+          rank, most_sides);
     channel_ = static_cast<std::int64_t>(rank) - 1;
     if (const auto given = node.extent(grid_, -1); given && *given != channel_ - 1)
-      node.malformed(
-          fmt::format("takes {} coordinates a place, one for each side, as input 1 (grid), got {}",
-                      channel_ - 1, *given));
+      node.malformed("takes {} coordinates a place, one for each side, as input 1 (grid), got {}",
+                     channel_ - 1, *given);
   }
 
   void run() {
@@ -232,7 +223,7 @@ void import_affine_grid(Node& node) {
   if (!sides || (*sides != 2 && *sides != 3) || node.extent(theta, 2).value_or(0) != *sides + 1)
     node.malformed("takes matrices of 2 by 3 or 3 by 4 as input 0 (theta)");
   if (const auto given = node.length(size); given && *given != *sides + 2)
-    node.malformed(fmt::format("takes {} elements as input 1 (size), got {}", *sides + 2, *given));
+    node.malformed("takes {} elements as input 1 (size), got {}", *sides + 2, *given);
   const auto number = [&](double value) { return node.scalar(node.dtype(theta), value); };
   const auto column = [&](std::int64_t at) {  // [batch, 1..., sides]
     std::vector<std::int64_t> axes;

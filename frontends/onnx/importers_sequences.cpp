@@ -1,15 +1,7 @@
 // Sequences, which are lists here, and optionals, which are lists of at most one element.
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "frontends/onnx/importers.h"
 
 namespace anydim::frontends {
-
-using ir::DType;
-using ir::Op;
-using ir::ValueId;
 
 namespace {
 
@@ -19,7 +11,7 @@ ValueId position(Node& node, std::size_t operand) {
 
 void need_sequence(Node& node, std::size_t operand) {
   if (node.lists(node.operand(operand)) == 0)
-    node.malformed(fmt::format("takes a sequence as input {}, got a tensor", operand));
+    node.malformed("takes a sequence as input {}, got a tensor", operand);
 }
 
 ValueId one_element(Node& node, ValueId scalar) {
@@ -147,8 +139,7 @@ void import_sequence_map(Node& node) {
                                              node.lists(operand) - 1, node.dtype(operand)));
   const std::vector<ValueId> given = node.graph("body", arguments);
   if (given.size() != node.output_count())
-    node.malformed(
-        fmt::format("has a body of {} outputs, expected {}", given.size(), node.output_count()));
+    node.malformed("has a body of {} outputs, expected {}", given.size(), node.output_count());
   std::vector<ValueId> yielded{loop.goes_on()};
   for (std::size_t o = 0; o < given.size(); ++o)
     yielded.push_back(

@@ -1,8 +1,5 @@
 // Fourier transforms and what goes with them.
-#include <fmt/format.h>
-
 #include <cmath>
-#include <limits>
 #include <numbers>
 #include <optional>
 
@@ -10,10 +7,6 @@
 #include "frontends/onnx/run_time_axis.h"
 
 namespace anydim::frontends {
-
-using ir::DType;
-using ir::Op;
-using ir::ValueId;
 
 namespace {
 
@@ -150,8 +143,7 @@ ValueId transformed_along(Node& node, ValueId x, std::size_t axis) {
 void import_dft(Node& node) {
   const ValueId x = node.operand(0);
   const std::size_t rank = node.rank(x);
-  if (rank < 2)
-    node.malformed(fmt::format("takes a signal of rank 2 or more as input 0, got rank {}", rank));
+  if (rank < 2) node.malformed("takes a signal of rank 2 or more as input 0, got rank {}", rank);
   std::optional<std::int64_t> given = node.opset() < 20 ? node.integer("axis", 1) : -2;
   if (node.opset() >= 20 && node.has_operand(2)) given = node.known_element(node.operand(2));
   if (given) {

@@ -1,17 +1,11 @@
 // Steps of optimisers. Inputs: learning rate, number of the step, then for each tensor itself, its
 // gradient and its states, each kind in a row.
-#include <fmt/format.h>
-
 #include <functional>
 
 #include "frontends/onnx/importers.h"
 #include "frontends/sizes.h"
 
 namespace anydim::frontends {
-
-using ir::DType;
-using ir::Op;
-using ir::ValueId;
 
 namespace {
 
@@ -44,9 +38,9 @@ class Step {
     const std::size_t kinds = 2 + states, count = (node_.operand_count() - 2) / kinds;
     if (node_.operand_count() != 2 + count * kinds || count == 0 ||
         node_.output_count() > count * (kinds - 1)) {
-      node_.malformed(fmt::format(
+      node_.malformed(
           "has {} inputs and {} outputs; expected 2 and {} for each tensor, and {} for each",
-          node_.operand_count(), node_.output_count(), kinds, kinds - 1));
+          node_.operand_count(), node_.output_count(), kinds, kinds - 1);
     }
     for (std::size_t i = 0; i < count; ++i) {
       const ValueId x = node_.operand(2 + i);
@@ -101,8 +95,7 @@ void import_momentum(Node& node) {
   const double alpha = node.real("alpha"), beta = node.real("beta");
   const std::string mode = node.string("mode", "");
   if (mode != "standard" && mode != "nesterov") {
-    node.malformed(fmt::format("takes 'standard' or 'nesterov' as attribute 'mode', got {}",
-                               quoted_name(mode)));
+    node.malformed("takes 'standard' or 'nesterov' as attribute 'mode', got {}", quoted_name(mode));
   }
   Step step(node);
   step.run(1, [&](ValueId x, ValueId gradient, const Values& states) {

@@ -1,6 +1,4 @@
 // Transposed convolutions: the gradient of a convolution by its input.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -10,9 +8,6 @@
 #include "frontends/sizes.h"
 
 namespace anydim::frontends {
-
-using ir::Op;
-using ir::ValueId;
 
 namespace {
 
@@ -186,9 +181,9 @@ void check_rest(Node& node, const Sizes& spread, const Sizes& front, const Sizes
   for (std::size_t i = 0; rest.known && i < rest.known->size(); ++i) {
     if ((*rest.known)[i] >= 1) continue;
     node.malformed(
-        fmt::format("leaves {} elements of dim {} of its result (pads, auto_pad or "
-                    "output_shape say so); expected at least 1",
-                    (*rest.known)[i], i + 2));
+        "leaves {} elements of dim {} of its result (pads, auto_pad or "
+        "output_shape say so); expected at least 1",
+        (*rest.known)[i], i + 2);
   }
 }
 
@@ -202,12 +197,12 @@ void import_transposed_convolution(Node& node) {
   const std::int64_t groups = groups_of(node);
   const auto channels = node.extent(x, 1), inputs = node.extent(weight, 0);
   if (channels && *channels % groups != 0) {
-    node.malformed(fmt::format("has group = {}, which does not divide the {} channels of input 0",
-                               groups, *channels));
+    node.malformed("has group = {}, which does not divide the {} channels of input 0", groups,
+                   *channels);
   }
   if (channels && inputs && *channels != *inputs) {
-    node.malformed(fmt::format("has an input 1 (the weight) for {} channels; input 0 has {}",
-                               *inputs, *channels));
+    node.malformed("has an input 1 (the weight) for {} channels; input 0 has {}", *inputs,
+                   *channels);
   }
   const std::vector<std::int64_t>& strides = windows.strides();
   const std::vector<std::int64_t> ones(count, 1), twos(count, 2);

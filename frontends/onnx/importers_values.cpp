@@ -1,6 +1,3 @@
-#include <fmt/format.h>
-
-#include <array>
 #include <limits>
 #include <numbers>
 
@@ -8,10 +5,7 @@
 
 namespace anydim::frontends {
 
-using ir::DType;
-using ir::Op;
 using ir::Tensor;
-using ir::ValueId;
 
 namespace {
 
@@ -31,7 +25,7 @@ Tensor constant_value(Node& node) {
   }
   for (const std::string_view other : {"value_string", "value_strings", "sparse_value"}) {
     if (node.has_attribute(other))
-      node.unsupported(fmt::format("has the attribute '{}', which Anydim does not support", other));
+      node.unsupported("has the attribute '{}', which Anydim does not support", other);
   }
   node.malformed("has no value");
 }
@@ -40,7 +34,7 @@ Tensor constant_value(Node& node) {
 
 void import_constant(Node& node) {
   if (node.attribute_count() != 1)
-    node.malformed(fmt::format("takes one attribute, got {}", node.attribute_count()));
+    node.malformed("takes one attribute, got {}", node.attribute_count());
   const ElementType* type = node.has_attribute("value") ? &node.tensor_type("value") : nullptr;
   const ValueId value = node.constant(constant_value(node));
   if (type != nullptr && type->narrow) node.set_element_type(value, *type);
@@ -52,8 +46,7 @@ void import_constant_of_shape(Node& node) {
   if (node.has_attribute("value")) {
     const Tensor given = node.tensor("value");
     if (given.elements() != 1)
-      node.malformed(
-          fmt::format("takes one element as attribute 'value', got {}", given.elements()));
+      node.malformed("takes one element as attribute 'value', got {}", given.elements());
     value = node.constant(Tensor(given.dtype(), {}, given.bytes(), given.owner()));
   } else {
     value = node.scalar(DType::F32, 0);

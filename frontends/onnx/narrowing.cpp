@@ -1,15 +1,9 @@
 #include "frontends/onnx/narrowing.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <limits>
 
 namespace anydim::frontends {
-
-using ir::DType;
-using ir::Op;
-using ir::ValueId;
 
 namespace {
 
@@ -54,7 +48,7 @@ ValueId rounded(Node& node, ValueId x, const NarrowFloat& to) {
 ValueId narrowed(Node& node, ValueId x, const ElementType& type, bool saturate) {
   const NarrowFloat& to = *type.narrow->real;
   if (!to.has_sign) {
-    node.unsupported(fmt::format("makes {}; Anydim reads tensors of it and makes none", type.name));
+    node.unsupported("makes {}; Anydim reads tensors of it and makes none", type.name);
   }
   x = node.cast(x, DType::F32);
   const auto number = [&](double value) { return node.scalar(DType::F32, value); };

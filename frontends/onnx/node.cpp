@@ -47,14 +47,14 @@ ir::ValueId Node::optional_operand(std::size_t index) const {
 
 ir::ValueId Node::operand(std::size_t index) const {
   const ir::ValueId value = optional_operand(index);
-  if (value == ir::no_value) malformed(fmt::format("leaves out input {}, which it needs", index));
+  if (value == ir::no_value) malformed("leaves out input {}, which it needs", index);
   return value;
 }
 
 ir::ValueId Node::index_operand(std::size_t index) {
   const ir::ValueId value = operand(index);
   if (!ir::is_integer(dtype(value))) {
-    malformed(fmt::format("takes integers as input {}, got {}", index, ir::name_of(dtype(value))));
+    malformed("takes integers as input {}, got {}", index, ir::name_of(dtype(value)));
   }
   return cast(value, ir::DType::I64);
 }
@@ -119,15 +119,15 @@ const std::vector<ir::Dim>* Node::dims(ir::ValueId value) const {
 std::size_t Node::axis(std::int64_t axis, std::size_t rank) const {
   const auto signed_rank = static_cast<std::int64_t>(rank);
   if (axis < -signed_rank || axis >= signed_rank)
-    malformed(fmt::format("has axis = {}, out of range for rank {}", axis, rank));
+    malformed("has axis = {}, out of range for rank {}", axis, rank);
   return static_cast<std::size_t>(axis < 0 ? axis + signed_rank : axis);
 }
 
 void Node::check_same_dtypes() const {
   for (const ir::ValueId value : operands_) {
     if (value == ir::no_value || dtype(value) == dtype()) continue;
-    malformed(fmt::format("takes inputs of one element type, got {} and {}", ir::name_of(dtype()),
-                          ir::name_of(dtype(value))));
+    malformed("takes inputs of one element type, got {} and {}", ir::name_of(dtype()),
+              ir::name_of(dtype(value)));
   }
 }
 
@@ -149,8 +149,8 @@ void Node::check_same_shape(std::size_t operand, std::string_view name, ir::Valu
     same = !got || !expected || *got == *expected;
   }
   if (!same)
-    malformed(fmt::format("takes an input {} ({}) of the shape {} of {}, got {}", operand, name,
-                          text(like), wanted, text(value)));
+    malformed("takes an input {} ({}) of the shape {} of {}, got {}", operand, name, text(like),
+              wanted, text(value));
 }
 
 std::string Node::stem() const {
@@ -282,6 +282,21 @@ std::vector<ir::ValueId> Node::emit_blocks(ir::Op op, std::vector<ir::ValueId> o
   std::vector<ir::ValueId> results = binding.results;
   builder_.add_binding(std::move(binding));
   return results;
+}
+
+std::vector<ir::ValueId> Node::emit_branch(ir::ValueId condition, std::vector<ir::Block> branches) {
+  const std::vector<ir::ValueId> results = branches[0].results, others = branches[1].results;
+  std::vector<ir::ValueId> joined =
+      emit_blocks(ir::Op::branch, {condition}, std::move(branches), results);
+  for (std::size_t i = 0; i < joined.size(); ++i) {
+    const auto *one = dims(results[i]), *other = dims(others[i]);
+    if (one == nullptr || other == nullptr || one->size() != other->size()) continue;
+    std::vector<std::optional<ir::Dim>> known(one->size());
+    for (std::size_t axis = 0; axis < known.size(); ++axis)
+      if ((*one)[axis].is_constant() && (*one)[axis] == (*other)[axis]) known[axis] = (*one)[axis];
+    know(joined[i], known);
+  }
+  return joined;
 }
 
 std::optional<std::size_t> Node::rank_within(ir::ValueId value) const {

@@ -2,12 +2,14 @@
 // bindings it becomes.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "frontends/external_data.h"
@@ -21,6 +23,11 @@ class NodeProto;
 }  // namespace onnx
 
 namespace anydim::frontends {
+
+// Importers name these all the time.
+using ir::DType;
+using ir::Op;
+using ir::ValueId;
 
 // What only the run decides of a node, in words that follow the node's description.
 struct Choice {
@@ -57,6 +64,17 @@ class Node {
   std::string description() const;                             // "node 'x' (Op)"
   [[noreturn]] void malformed(std::string_view reason) const;  // "node 'x' (Op) REASON"
   [[noreturn]] void unsupported(std::string_view reason) const;
+  // The reason as fmt::format has it.
+  template <typename First, typename... Rest>
+  [[noreturn]] void malformed(fmt::format_string<First, Rest...> text, First&& first,
+                              Rest&&... rest) const {
+    malformed(fmt::format(text, std::forward<First>(first), std::forward<Rest>(rest)...));
+  }
+  template <typename First, typename... Rest>
+  [[noreturn]] void unsupported(fmt::format_string<First, Rest...> text, First&& first,
+                                Rest&&... rest) const {
+    unsupported(fmt::format(text, std::forward<First>(first), std::forward<Rest>(rest)...));
+  }
 
   // Operands
   std::size_t operand_count() const { return operands_.size(); }
@@ -168,6 +186,9 @@ class Node {
   std::vector<ir::ValueId> emit_blocks(ir::Op op, std::vector<ir::ValueId> operands,
                                        std::vector<ir::Block> blocks,
                                        const std::vector<ir::ValueId>& like);
+  // What two branches give, the first where the condition holds: known to have their rank where it
+  // is one, and the dims that are the same number.
+  std::vector<ir::ValueId> emit_branch(ir::ValueId condition, std::vector<ir::Block> branches);
   void know(ir::ValueId value, const std::vector<std::optional<ir::Dim>>& dims) {
     builder_.know(value, dims);
   }  // as FunctionBuilder has it

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "frontends/onnx/node.h"
 #include "frontends/onnx/tensor.h"
 #include "frontends/sizes.h"
@@ -48,7 +46,7 @@ const onnx::AttributeProto* Node::find(std::string_view name, int type, std::str
   if (attribute == nullptr) return nullptr;
   used_attributes_.emplace(name);
   if (attribute->type() != type) {
-    malformed(fmt::format("takes {} as attribute '{}', got {}", kind, name, kind_of(*attribute)));
+    malformed("takes {} as attribute '{}', got {}", kind, name, kind_of(*attribute));
   }
   return attribute;
 }
@@ -59,14 +57,13 @@ std::int64_t Node::integer(std::string_view name, std::int64_t fallback) {
 }
 
 std::int64_t Node::integer(std::string_view name) {
-  if (!has_attribute(name)) malformed(fmt::format("lacks the attribute '{}'", name));
+  if (!has_attribute(name)) malformed("lacks the attribute '{}'", name);
   return integer(name, 0);
 }
 
 bool Node::flag(std::string_view name, bool fallback) {
   const std::int64_t value = integer(name, fallback ? 1 : 0);
-  if (value != 0 && value != 1)
-    malformed(fmt::format("takes 0 or 1 as attribute '{}', got {}", name, value));
+  if (value != 0 && value != 1) malformed("takes 0 or 1 as attribute '{}', got {}", name, value);
   return value == 1;
 }
 
@@ -76,7 +73,7 @@ double Node::real(std::string_view name, double fallback) {
 }
 
 double Node::real(std::string_view name) {
-  if (!has_attribute(name)) malformed(fmt::format("lacks the attribute '{}'", name));
+  if (!has_attribute(name)) malformed("lacks the attribute '{}'", name);
   return real(name, 0);
 }
 
@@ -93,19 +90,19 @@ std::optional<std::vector<std::int64_t>> Node::optional_integers(std::string_vie
 
 std::vector<std::int64_t> Node::integers(std::string_view name) {
   auto values = optional_integers(name);
-  if (!values) malformed(fmt::format("lacks the attribute '{}'", name));
+  if (!values) malformed("lacks the attribute '{}'", name);
   return *std::move(values);
 }
 
 std::vector<double> Node::reals(std::string_view name) {
   const auto* attribute = find(name, onnx::AttributeProto::FLOATS, "real numbers");
-  if (attribute == nullptr) malformed(fmt::format("lacks the attribute '{}'", name));
+  if (attribute == nullptr) malformed("lacks the attribute '{}'", name);
   return {attribute->floats().begin(), attribute->floats().end()};
 }
 
 ir::Tensor Node::tensor(std::string_view name) {
   const auto* attribute = find(name, onnx::AttributeProto::TENSOR, "a tensor");
-  if (attribute == nullptr) malformed(fmt::format("lacks the attribute '{}'", name));
+  if (attribute == nullptr) malformed("lacks the attribute '{}'", name);
   // The node is the importer's own, and the data is wanted without a copy.
   auto& proto = *const_cast<onnx::AttributeProto*>(attribute)->mutable_t();
   return take_tensor(proto, fmt::format("the tensor '{}' of node {}", name, quoted_name(name_)),
@@ -114,7 +111,7 @@ ir::Tensor Node::tensor(std::string_view name) {
 
 const ElementType& Node::tensor_type(std::string_view name) {
   const auto* attribute = find(name, onnx::AttributeProto::TENSOR, "a tensor");
-  if (attribute == nullptr) malformed(fmt::format("lacks the attribute '{}'", name));
+  if (attribute == nullptr) malformed("lacks the attribute '{}'", name);
   return element_type_numbered(attribute->t().data_type(),
                                fmt::format("the tensor '{}' of node {}", name, quoted_name(name_)));
 }
@@ -136,10 +133,10 @@ void Node::check_attributes_used() const {
   std::set<std::string_view> seen;
   for (const auto& attribute : proto_.attribute()) {
     if (!seen.insert(attribute.name()).second)
-      malformed(fmt::format("gives the attribute {} twice", quoted_name(attribute.name())));
+      malformed("gives the attribute {} twice", quoted_name(attribute.name()));
     if (!used_attributes_.contains(attribute.name())) {
-      malformed(fmt::format("has the attribute {}, which it does not take in opset {}",
-                            quoted_name(attribute.name()), opset_));
+      malformed("has the attribute {}, which it does not take in opset {}",
+                quoted_name(attribute.name()), opset_);
     }
   }
 }
@@ -153,7 +150,7 @@ std::vector<std::string> Node::strings(std::string_view name) {
 std::vector<ir::ValueId> Node::graph(std::string_view name,
                                      const std::vector<ir::ValueId>& arguments) {
   if (find(name, onnx::AttributeProto::GRAPH, "a graph") == nullptr)
-    malformed(fmt::format("lacks the attribute '{}'", name));
+    malformed("lacks the attribute '{}'", name);
   for (auto& attribute : *proto_.mutable_attribute())
     if (attribute.name() == name)
       return subgraphs_.import(*attribute.mutable_g(), arguments,
@@ -163,7 +160,7 @@ std::vector<ir::ValueId> Node::graph(std::string_view name,
 
 int Node::graph_inputs(std::string_view name) {
   const auto* attribute = find(name, onnx::AttributeProto::GRAPH, "a graph");
-  if (attribute == nullptr) malformed(fmt::format("lacks the attribute '{}'", name));
+  if (attribute == nullptr) malformed("lacks the attribute '{}'", name);
   return attribute->g().input_size();
 }
 

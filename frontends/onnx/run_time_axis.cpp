@@ -4,9 +4,6 @@
 
 namespace anydim::frontends {
 
-using ir::Op;
-using ir::ValueId;
-
 RunTimeAxis run_time_axis(Node& node, ValueId axis, ValueId shape, std::int64_t behind) {
   const auto apply = [&](Op op, ValueId a, ValueId b) { return node.emit(op, {a, b}); };
   const auto integer = [&](std::int64_t value) {

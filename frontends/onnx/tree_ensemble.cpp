@@ -1,7 +1,5 @@
 #include "frontends/onnx/tree_ensemble.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,8 +11,6 @@
 
 namespace anydim::frontends {
 
-using ir::DType;
-
 namespace {
 
 constexpr std::array mode_names{"BRANCH_LEQ", "BRANCH_LT",  "BRANCH_GTE",    "BRANCH_GT",
@@ -22,8 +18,8 @@ constexpr std::array mode_names{"BRANCH_LEQ", "BRANCH_LT",  "BRANCH_GTE",    "BR
 
 void check_length(Node& node, std::string_view name, std::size_t given, std::size_t wanted) {
   if (given == wanted) return;
-  node.malformed(fmt::format("has {} numbers as attribute '{}'; expected {}, one for each", given,
-                             name, wanted));
+  node.malformed("has {} numbers as attribute '{}'; expected {}, one for each", given, name,
+                 wanted);
 }
 
 std::vector<std::int64_t> integers_for(Node& node, const std::string& name, std::size_t wanted) {
@@ -55,14 +51,13 @@ std::vector<double> tensor_for(Node& node, const std::string& name, DType& dtype
 TreeMode mode_named(Node& node, const std::string& name) {
   const auto* const found = std::ranges::find(mode_names, name);
   if (found == mode_names.end() || name == "BRANCH_MEMBER")
-    node.malformed(fmt::format("has a tree node of mode {}, which is none", quoted_name(name)));
+    node.malformed("has a tree node of mode {}, which is none", quoted_name(name));
   return static_cast<TreeMode>(found - mode_names.begin());
 }
 
 // Fills in the depth. Every node but a leaf must be reached once, from a root.
 void walk(Node& node, TreeEnsemble& trees) {
-  if (trees.targets < 1)
-    node.malformed(fmt::format("has {} targets; expected one or more", trees.targets));
+  if (trees.targets < 1) node.malformed("has {} targets; expected one or more", trees.targets);
   const auto count = static_cast<std::int64_t>(trees.nodes.size());
   std::vector<bool> reached(trees.nodes.size());
   std::vector<std::pair<std::int64_t, std::int64_t>> open;  // nodes and how deep they are
@@ -70,13 +65,12 @@ void walk(Node& node, TreeEnsemble& trees) {
   while (!open.empty()) {
     const auto [at, depth] = open.back();
     open.pop_back();
-    if (at < 0 || at >= count)
-      node.malformed(fmt::format("names tree node {}; expected one of {}", at, count));
+    if (at < 0 || at >= count) node.malformed("names tree node {}; expected one of {}", at, count);
     const TreeNode& here = trees.nodes[static_cast<std::size_t>(at)];
     trees.depth = std::max(trees.depth, depth);
     if (here.mode == TreeMode::Leaf) continue;
     if (reached[static_cast<std::size_t>(at)])
-      node.malformed(fmt::format("has a tree node, {}, that is reached twice", at));
+      node.malformed("has a tree node, {}, that is reached twice", at);
     reached[static_cast<std::size_t>(at)] = true;
     open.emplace_back(here.yes, depth + 1);
     open.emplace_back(here.no, depth + 1);
@@ -84,12 +78,11 @@ void walk(Node& node, TreeEnsemble& trees) {
   for (std::int64_t i = 0; i < count; ++i) {
     const auto place = static_cast<std::size_t>(i);
     if (!reached[place] && trees.nodes[place].mode != TreeMode::Leaf)
-      node.malformed(fmt::format("has a tree node, {}, that no root leads to", i));
+      node.malformed("has a tree node, {}, that no root leads to", i);
   }
   for (const TreeWeight& weight : trees.weights) {
     if (weight.target < 0 || weight.target >= trees.targets) {
-      node.malformed(fmt::format("has a leaf for target {}; expected one of {}", weight.target,
-                                 trees.targets));
+      node.malformed("has a leaf for target {}; expected one of {}", weight.target, trees.targets);
     }
   }
 }
@@ -127,7 +120,7 @@ TreeEnsemble read_trees_by_ids(Node& node, const std::string& side, std::int64_t
   const auto place = [&](std::int64_t tree, std::int64_t id) {
     const auto found = places.find({tree, id});
     if (found == places.end())
-      node.malformed(fmt::format("names node {} of tree {}, which it does not have", id, tree));
+      node.malformed("names node {} of tree {}, which it does not have", id, tree);
     return found->second;
   };
   std::vector<bool> has_parent(count);
@@ -185,14 +178,13 @@ TreeEnsemble read_trees(Node& node) {
   const auto place = [&](std::int64_t id, bool is_leaf) {
     const auto most = static_cast<std::int64_t>(is_leaf ? weights.size() : count);
     if (id < 0 || id >= most) {
-      node.malformed(
-          fmt::format("names {} {}; expected one of {}", is_leaf ? "leaf" : "tree node", id, most));
+      node.malformed("names {} {}; expected one of {}", is_leaf ? "leaf" : "tree node", id, most);
     }
     return is_leaf ? first_leaf + id : id;
   };
   for (std::size_t i = 0; i < count; ++i) {
     if (!(modes[i] >= 0 && modes[i] <= static_cast<double>(TreeMode::Member)))
-      node.malformed(fmt::format("has a tree node of mode {}; expected 0 to 6", modes[i]));
+      node.malformed("has a tree node of mode {}; expected 0 to 6", modes[i]);
     trees.nodes.push_back({static_cast<TreeMode>(modes[i]), features[i], thresholds[i],
                            place(yes[i], yes_leaf[i]), place(no[i], no_leaf[i]), missing[i]});
   }

@@ -1,7 +1,5 @@
 #include "frontends/onnx/window.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -10,9 +8,6 @@
 namespace anydim::frontends {
 
 using ir::Dim;
-using ir::DType;
-using ir::Op;
-using ir::ValueId;
 
 namespace {
 
@@ -20,8 +15,7 @@ constexpr std::size_t first_dim = 2;  // that windows move over
 
 std::size_t moved_dims(Node& node, ValueId x) {
   const std::size_t rank = node.rank(x);
-  if (rank <= first_dim)
-    node.malformed(fmt::format("takes an input 0 of rank 3 or more, got rank {}", rank));
+  if (rank <= first_dim) node.malformed("takes an input 0 of rank 3 or more, got rank {}", rank);
   return rank - first_dim;
 }
 
@@ -82,8 +76,8 @@ std::vector<std::int64_t> Windows::attribute(Node& node, const char* name, std::
   if (!given) return std::vector<std::int64_t>(count, fallback);
   if (given->size() != count ||
       std::ranges::any_of(*given, [&](std::int64_t one) { return one < least; })) {
-    node.malformed(fmt::format("has {} = {}; expected {} integers of at least {}", name,
-                               dims_text(*given), count, least));
+    node.malformed("has {} = {}; expected {} integers of at least {}", name, dims_text(*given),
+                   count, least);
   }
   return *given;
 }
@@ -96,20 +90,19 @@ Sizes Windows::kernel_attribute(Node& node, ValueId x) {
 Sizes Windows::kernel_of(Node& node, ValueId x, ValueId weight) {
   const std::size_t count = moved_dims(node, x);
   if (const std::size_t rank = node.rank(weight); rank != count + first_dim) {
-    node.malformed(fmt::format("takes an input 1 (the weight) of rank {} like input 0, got rank {}",
-                               count + first_dim, rank));
+    node.malformed("takes an input 1 (the weight) of rank {} like input 0, got rank {}",
+                   count + first_dim, rank);
   }
   const Sizes dims = dims_between(node, weight, first_dim, first_dim + count);
   if (dims.known && std::ranges::any_of(*dims.known, [](std::int64_t one) { return one < 1; })) {
-    node.malformed(
-        fmt::format("takes a weight with a window of at least 1, got {}", dims_text(*dims.known)));
+    node.malformed("takes a weight with a window of at least 1, got {}", dims_text(*dims.known));
   }
   if (!node.has_attribute("kernel_shape")) return dims;
   const std::vector<std::int64_t> given = attribute(node, "kernel_shape", count, 1, 1);
   if (!dims.known) return given;
   if (given != *dims.known) {
-    node.malformed(fmt::format("has kernel_shape = {}; its weight has {}", dims_text(given),
-                               dims_text(*dims.known)));
+    node.malformed("has kernel_shape = {}; its weight has {}", dims_text(given),
+                   dims_text(*dims.known));
   }
   return dims;
 }
@@ -177,19 +170,19 @@ void Windows::read_pads() {
   const auto pads = node_.optional_integers("pads");
   const auto negative = [](std::int64_t one) { return one < 0; };
   if (pads && (pads->size() != 2 * count_ || std::ranges::any_of(*pads, negative))) {
-    node_.malformed(fmt::format("has pads = {}; expected {} integers of at least 0",
-                                dims_text(*pads), 2 * count_));
+    node_.malformed("has pads = {}; expected {} integers of at least 0", dims_text(*pads),
+                    2 * count_);
   }
   const std::string same = node_.string("auto_pad", "NOTSET");
   if (same != "NOTSET" && same != "VALID" && same != "SAME_UPPER" && same != "SAME_LOWER") {
-    node_.malformed(fmt::format(
+    node_.malformed(
         "takes 'NOTSET', 'VALID', 'SAME_UPPER' or 'SAME_LOWER' as attribute 'auto_pad', got {}",
-        quoted_name(same)));
+        quoted_name(same));
   }
   if (same != "NOTSET" && pads &&
       std::ranges::any_of(*pads, [](std::int64_t one) { return one != 0; })) {
-    node_.malformed(fmt::format("has pads = {} beside auto_pad = '{}'; expected one of them",
-                                dims_text(*pads), same));
+    node_.malformed("has pads = {} beside auto_pad = '{}'; expected one of them", dims_text(*pads),
+                    same);
   }
   if (same == "SAME_UPPER" || same == "SAME_LOWER") return pad_to_same(same == "SAME_UPPER");
   if (!pads) return;
@@ -293,10 +286,10 @@ void Windows::check_fit(ValueId x) const {
     const auto axis = static_cast<std::int64_t>(first_dim + i);
     const auto extent = node_.extent(x, axis);
     if (!extent || *extent >= (*spans.known)[i]) continue;
-    node_.malformed(fmt::format(
+    node_.malformed(
         "has kernel_shape = {} and dilations = {}, so windows that span {} elements of "
         "dim {}, which has {} with its pads",
-        dims_text(*kernel_.known), dims_text(dilations_), (*spans.known)[i], axis, *extent));
+        dims_text(*kernel_.known), dims_text(dilations_), (*spans.known)[i], axis, *extent);
   }
 }
 

@@ -8,7 +8,6 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <string>
 #include <unordered_map>
 
 #include "ir/dims/dim_node.h"

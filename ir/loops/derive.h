@@ -1,10 +1,8 @@
 // Inside derive_loop_form(): what all kernel kinds share.
 #pragma once
 
-#include <map>
 #include <set>
 #include <span>
-#include <string>
 #include <unordered_map>
 #include <vector>
 

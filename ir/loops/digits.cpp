@@ -1,7 +1,6 @@
 #include "ir/loops/digits.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <optional>
 

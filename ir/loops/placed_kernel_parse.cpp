@@ -1,7 +1,5 @@
 #include "ir/loops/placed_kernel_parse.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <tuple>
 #include <utility>

@@ -13,16 +13,10 @@
 #include "ir/text/print.h"
 
 namespace anydim::ir {
-namespace {
 
-using ValueOf = std::function<std::int64_t(const Dim&)>;
+Results evaluate_constant(const OpCall& call) { return tensor_attribute(call.binding, "value"); }
 
-// Deeper recursion would exhaust the thread's stack before it told anybody why.
-constexpr int deepest_call = 1000;
-
-Tensor evaluate_constant(const OpCall& call) { return tensor_attribute(call.binding, "value"); }
-
-Tensor evaluate_shape_literal(const OpCall& call) {
+Results evaluate_shape_literal(const OpCall& call) {
   const std::vector<Dim>& dims = call.binding.dims;
   const bool scalar = call.binding.op == Op::dim;
   Tensor result(DType::I64, scalar ? Extents{} : Extents{static_cast<std::int64_t>(dims.size())});
@@ -31,23 +25,27 @@ Tensor evaluate_shape_literal(const OpCall& call) {
   return result;
 }
 
-Tensor evaluate_shape_of(const OpCall& call) {
+Results evaluate_shape_of(const OpCall& call) {
   const Extents& dims = call.operand(0).dims();
   return Tensor::of(DType::I64, {static_cast<std::int64_t>(dims.size())}, dims);
 }
 
-std::vector<Tensor> evaluate_with_function(const OpCall& call) {
+Results evaluate_with_function(const OpCall& call) {
   internal_error(
       fmt::format("{} is evaluated with its function", describe(call.function, call.binding)));
 }
 
-std::vector<Tensor> results_of(Tensor one) { return {std::move(one)}; }
-std::vector<Tensor> results_of(std::vector<Tensor> all) { return all; }
+namespace {
+
+using ValueOf = std::function<std::int64_t(const Dim&)>;
+
+// Deeper recursion would exhaust the thread's stack before it told anybody why.
+constexpr int deepest_call = 1000;
 
 std::vector<Tensor> apply(const OpCall& call) {
   switch (call.binding.op) {
 #define ANYDIM_OP(name, text, minimum, maximum, results, rule, evaluation, ...) \
-  case Op::name: return results_of(evaluate_##evaluation(call));
+  case Op::name: return evaluate_##evaluation(call).tensors;
 #include "ir/ops.def"
 #undef ANYDIM_OP
   }

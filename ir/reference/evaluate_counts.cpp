@@ -1,8 +1,5 @@
 // Ops whose size only the data tells.
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -103,15 +100,15 @@ struct Slices {
 
 }  // namespace
 
-std::vector<Tensor> evaluate_compact(const OpCall& call) {
+Results evaluate_compact(const OpCall& call) {
   const Tensor& mask = call.operand(0);
   Extents positions = set_positions(mask);
   const auto count = static_cast<std::int64_t>(positions.size());
   positions.resize(static_cast<std::size_t>(mask.elements()), 0);
-  return {vector_of(positions), Tensor::of<std::int64_t>(DType::I64, {}, {count})};
+  return std::vector{vector_of(positions), Tensor::of<std::int64_t>(DType::I64, {}, {count})};
 }
 
-Tensor evaluate_nonzero(const OpCall& call) {
+Results evaluate_nonzero(const OpCall& call) {
   const Tensor& source = call.operand(0);
   const Extents positions = set_positions(source);
   const auto count = static_cast<std::int64_t>(positions.size());
@@ -127,7 +124,7 @@ Tensor evaluate_nonzero(const OpCall& call) {
   return result;
 }
 
-Tensor evaluate_compress(const OpCall& call) {
+Results evaluate_compress(const OpCall& call) {
   const Tensor& source = call.operand(0);
   const Extents positions = set_positions(call.operand(1));
   const auto count = static_cast<std::int64_t>(positions.size());
@@ -136,15 +133,15 @@ Tensor evaluate_compress(const OpCall& call) {
       whole ? 0 : call.axis(integer_attribute(call.binding, "axis"), source.rank());
   const Slices slices = whole ? Slices(source) : Slices(source, axis);
   if (call.operand(1).elements() > slices.extent) {
-    call.fail(fmt::format("dimension 0 of operand 1, the condition,: expected at most {}, got {}",
-                          slices.extent, call.operand(1).elements()));
+    call.fail("dimension 0 of operand 1, the condition,: expected at most {}, got {}",
+              slices.extent, call.operand(1).elements());
   }
   Extents dims = whole ? Extents{count} : source.dims();
   dims[axis] = count;
   return slices.taken(positions, std::move(dims));
 }
 
-std::vector<Tensor> evaluate_unique(const OpCall& call) {
+Results evaluate_unique(const OpCall& call) {
   const Tensor& source = call.operand(0);
   const bool whole = !has_attribute(call.binding, "axis");
   const std::size_t axis =
@@ -174,11 +171,11 @@ std::vector<Tensor> evaluate_unique(const OpCall& call) {
   }
   Extents dims = whole ? Extents{0} : source.dims();
   dims[axis] = static_cast<std::int64_t>(first.size());
-  return {slices.taken(first, std::move(dims)), vector_of(first), vector_of(group),
-          vector_of(counts)};
+  return std::vector{slices.taken(first, std::move(dims)), vector_of(first), vector_of(group),
+                     vector_of(counts)};
 }
 
-Tensor evaluate_argsort(const OpCall& call) {
+Results evaluate_argsort(const OpCall& call) {
   const Tensor& source = call.operand(0);
   const std::size_t axis = call.axis(integer_attribute(call.binding, "axis"), source.rank());
   const bool descending = integer_attribute(call.binding, "descending") != 0;
@@ -186,7 +183,7 @@ Tensor evaluate_argsort(const OpCall& call) {
   if (call.has(1)) {
     const std::int64_t count = call.operand(1).integer_at(0);
     if (count < 0 || count > dims[axis])
-      call.fail(fmt::format("count: expected from 0 to {}, got {}", dims[axis], count));
+      call.fail("count: expected from 0 to {}, got {}", dims[axis], count);
     dims[axis] = count;
   }
   const std::int64_t count = dims[axis];
@@ -261,7 +258,7 @@ class Overlap {
 
 }  // namespace
 
-Tensor evaluate_non_max_suppression(const OpCall& call) {
+Results evaluate_non_max_suppression(const OpCall& call) {
   const Tensor& boxes = call.operand(0);
   const Tensor& scores = call.operand(1);
   const std::int64_t batches = scores.dims()[0], classes = scores.dims()[1],

@@ -185,7 +185,7 @@ Tensor apply_program(const ScalarProgram& program, const Tensor& buffer) {
   return values.back();
 }
 
-Tensor evaluate_elementwise(const OpCall& call) {
+Results evaluate_elementwise(const OpCall& call) {
   if (call.binding.op == Op::cast)
     return evaluate_cast(call.operand(0), dtype_attribute(call.binding, "to"));
   if (call.binding.op == Op::bitcast)

@@ -1,7 +1,4 @@
-#include <fmt/format.h>
-
 #include <cstring>
-#include <utility>
 
 #include "ir/reference/evaluate_ops.h"
 #include "ir/shapes/bind.h"
@@ -23,7 +20,7 @@ std::int64_t count(std::span<const std::int64_t> dims) {
 
 }  // namespace
 
-Tensor evaluate_gather(const OpCall& call) {
+Results evaluate_gather(const OpCall& call) {
   const Tensor& data = call.operand(0);
   const Tensor& indices = call.operand(1);
   const std::size_t axis = call.axis(integer_attribute(call.binding, "axis"), data.rank());
@@ -51,16 +48,16 @@ Tensor evaluate_gather(const OpCall& call) {
   return result;
 }
 
-Tensor evaluate_gather_elements(const OpCall& call) {
+Results evaluate_gather_elements(const OpCall& call) {
   const Tensor& data = call.operand(0);
   const Tensor& indices = call.operand(1);
   const std::size_t axis = call.axis(integer_attribute(call.binding, "axis"), data.rank());
   if (indices.rank() != data.rank())
-    call.fail(fmt::format("operand 1: expected rank {}, got {}", data.rank(), indices.rank()));
+    call.fail("operand 1: expected rank {}, got {}", data.rank(), indices.rank());
   for (std::size_t i = 0; i < data.rank(); ++i) {
     if (i != axis && indices.dims()[i] > data.dims()[i]) {
-      call.fail(fmt::format("dimension {} of operand 1: expected at most {}, got {}", i,
-                            data.dims()[i], indices.dims()[i]));
+      call.fail("dimension {} of operand 1: expected at most {}, got {}", i, data.dims()[i],
+                indices.dims()[i]);
     }
   }
   Tensor result(data.dtype(), indices.dims());
@@ -80,19 +77,19 @@ Tensor evaluate_gather_elements(const OpCall& call) {
   return result;
 }
 
-Tensor evaluate_gather_nd(const OpCall& call) {
+Results evaluate_gather_nd(const OpCall& call) {
   const Tensor& data = call.operand(0);
   const Tensor& indices = call.operand(1);
   const auto batch = static_cast<std::size_t>(integer_attribute(call.binding, "batch_dims"));
   if (indices.rank() == 0 || batch >= indices.rank() ||
       batch + static_cast<std::size_t>(indices.dims().back()) > data.rank()) {
-    call.fail(fmt::format("indices of rank {} don't fit data of rank {} with {} batch dims",
-                          indices.rank(), data.rank(), batch));
+    call.fail("indices of rank {} don't fit data of rank {} with {} batch dims", indices.rank(),
+              data.rank(), batch);
   }
   for (std::size_t i = 0; i < batch; ++i) {
     if (indices.dims()[i] != data.dims()[i]) {
-      call.fail(fmt::format("dimension {} of operand 1: expected {}, got {}", i, data.dims()[i],
-                            indices.dims()[i]));
+      call.fail("dimension {} of operand 1: expected {}, got {}", i, data.dims()[i],
+                indices.dims()[i]);
     }
   }
   const auto depth = static_cast<std::size_t>(indices.dims().back());

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -24,8 +22,7 @@ std::int64_t offset_of(const Extents& index, const Extents& strides) {
 
 std::int64_t sum_of(const OpCall& call, std::int64_t a, std::int64_t b) {
   std::int64_t sum = 0;
-  if (__builtin_add_overflow(a, b, &sum))
-    call.fail(fmt::format("the sum of {} and {} overflows 64 bits", a, b));
+  if (__builtin_add_overflow(a, b, &sum)) call.fail("the sum of {} and {} overflows 64 bits", a, b);
   return sum;
 }
 
@@ -45,7 +42,7 @@ std::int64_t padded_source(const std::string& mode, std::int64_t at, std::int64_
 
 }  // namespace
 
-Tensor evaluate_pad(const OpCall& call) {
+Results evaluate_pad(const OpCall& call) {
   const Tensor& source = call.operand(0);
   const std::string& mode = string_attribute(call.binding, "mode");
   const Extents before = call.integers("before", 2);
@@ -63,8 +60,7 @@ Tensor evaluate_pad(const OpCall& call) {
     const std::size_t axis = axes[i];
     pads[axis] = before[i] != 0 || after[i] != 0;
     dims[axis] = sum_of(call, dims[axis], sum_of(call, before[i], after[i]));
-    if (dims[axis] < 0)
-      call.fail(fmt::format("dimension {} after padding is {}", axis, dims[axis]));
+    if (dims[axis] < 0) call.fail("dimension {} after padding is {}", axis, dims[axis]);
     shifts[axis] = before[i];
     if (mode == "constant") continue;
     // What negative sizes take away is gone before the rest is filled from what is left.
@@ -74,7 +70,7 @@ Tensor evaluate_pad(const OpCall& call) {
         call, source.dims()[axis],
         sum_of(call, std::min<std::int64_t>(before[i], 0), std::min<std::int64_t>(after[i], 0)));
     if (dims[axis] > 0 && kept[axis] < 1)
-      call.fail(fmt::format("dimension {} has nothing left to pad with", axis));
+      call.fail("dimension {} has nothing left to pad with", axis);
   }
   Tensor result(source.dtype(), dims);
   const Extents strides = strides_of(source.dims());
@@ -94,12 +90,12 @@ Tensor evaluate_pad(const OpCall& call) {
   return result;
 }
 
-Tensor evaluate_repeat(const OpCall& call) {
+Results evaluate_repeat(const OpCall& call) {
   const Tensor& source = call.operand(0);
   const std::size_t axis = call.axis(integer_attribute(call.binding, "axis"), source.rank());
   const std::int64_t repeats = call.is_dynamic() ? call.operand(1).integer_at(0)
                                                  : integer_attribute(call.binding, "repeats");
-  if (repeats < 0) call.fail(fmt::format("repeats is {}", repeats));
+  if (repeats < 0) call.fail("repeats is {}", repeats);
   Extents dims = source.dims();
   Extents strides = strides_of(dims);
   dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(axis) + 1, repeats);
@@ -109,12 +105,12 @@ Tensor evaluate_repeat(const OpCall& call) {
   return with_dims(call, strided_copy(source, dims, strides), std::move(joined));
 }
 
-Tensor evaluate_one_hot(const OpCall& call) {
+Results evaluate_one_hot(const OpCall& call) {
   const Tensor& indices = call.operand(0);
   const std::size_t axis = call.axis(integer_attribute(call.binding, "axis"), indices.rank() + 1);
   const std::int64_t depth =
       call.is_dynamic() ? call.operand(3).integer_at(0) : integer_attribute(call.binding, "depth");
-  if (depth < 0) call.fail(fmt::format("depth is {}", depth));
+  if (depth < 0) call.fail("depth is {}", depth);
   Extents dims = indices.dims();
   dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(axis), depth);
   Tensor result(call.operand(1).dtype(), dims);
@@ -162,7 +158,7 @@ std::optional<ScalarOp> combination(const std::string& reduction) {
 
 }  // namespace
 
-Tensor evaluate_scatter(const OpCall& call) {
+Results evaluate_scatter(const OpCall& call) {
   const Tensor& data = call.operand(0);
   const Tensor& indices = call.operand(1);
   const Tensor& updates = call.operand(2);
@@ -176,8 +172,8 @@ Tensor evaluate_scatter(const OpCall& call) {
       call.fail("indices and updates don't fit the data");
     for (std::size_t i = 0; i < data.rank(); ++i) {
       if (i != axis && indices.dims()[i] > data.dims()[i]) {
-        call.fail(fmt::format("dimension {} of operand 1: expected at most {}, got {}", i,
-                              data.dims()[i], indices.dims()[i]));
+        call.fail("dimension {} of operand 1: expected at most {}, got {}", i, data.dims()[i],
+                  indices.dims()[i]);
       }
     }
     for_each_index(indices.dims(), [&](const Extents& index) {
@@ -189,8 +185,7 @@ Tensor evaluate_scatter(const OpCall& call) {
   }
   const auto depth = static_cast<std::size_t>(indices.dims().back());
   const std::size_t outer = indices.rank() - 1;
-  if (depth > data.rank())
-    call.fail(fmt::format("{} indices for data of rank {}", depth, data.rank()));
+  if (depth > data.rank()) call.fail("{} indices for data of rank {}", depth, data.rank());
   Extents expected(indices.dims().begin(), indices.dims().end() - 1);
   expected.insert(expected.end(), data.dims().begin() + static_cast<std::ptrdiff_t>(depth),
                   data.dims().end());

@@ -55,15 +55,15 @@ std::int64_t inferred_extent(const OpCall& call, const Extents& dims, std::size_
   const std::int64_t divisor = product_of(denominator);
   const std::int64_t dividend = product_of(numerator);
   if (divisor == 0 || dividend % divisor != 0) {
-    call.fail(fmt::format("{} elements of shape ({}) don't fit shape ({})", source.elements(),
-                          fmt::join(source.dims(), ", "), fmt::join(dims, ", ")));
+    call.fail("{} elements of shape ({}) don't fit shape ({})", source.elements(),
+              fmt::join(source.dims(), ", "), fmt::join(dims, ", "));
   }
   return dividend / divisor;
 }
 
 }  // namespace
 
-Tensor evaluate_arange(const OpCall& call) {
+Results evaluate_arange(const OpCall& call) {
   if (!call.is_dynamic()) {
     const std::int64_t start = integer_attribute(call.binding, "start");
     const std::int64_t stop = integer_attribute(call.binding, "stop");
@@ -74,8 +74,8 @@ Tensor evaluate_arange(const OpCall& call) {
     const std::vector<const Tensor*> operands{&scalars[0], &scalars[1], &scalars[2]};
     Binding dynamic = call.binding;
     dynamic.op = Op::dyn_arange;
-    return evaluate_cast(evaluate_arange({call.function, dynamic, operands, call.value_of}),
-                         dtype_attribute(call.binding, "dtype"));
+    const Results range = evaluate_arange({call.function, dynamic, operands, call.value_of});
+    return evaluate_cast(range.tensors[0], dtype_attribute(call.binding, "dtype"));
   }
   const Tensor& start = call.operand(0);
   const Tensor& stop = call.operand(1);
@@ -97,8 +97,7 @@ Tensor evaluate_arange(const OpCall& call) {
   if (stride == 0) call.fail("the step is 0");
   const __int128 distance = static_cast<__int128>(stop.integer_at(0)) - start.integer_at(0);
   if (distance > INT64_MAX || distance < INT64_MIN)
-    call.fail(fmt::format("the distance from {} to {} leaves 64 bits", start.integer_at(0),
-                          stop.integer_at(0)));
+    call.fail("the distance from {} to {} leaves 64 bits", start.integer_at(0), stop.integer_at(0));
   const __int128 length = distance == 0 || (distance < 0) != (stride < 0)
                               ? 0
                               : (distance + stride + (stride < 0 ? 1 : -1)) / stride;
@@ -108,12 +107,12 @@ Tensor evaluate_arange(const OpCall& call) {
   return result;
 }
 
-Tensor evaluate_full(const OpCall& call) {
+Results evaluate_full(const OpCall& call) {
   const Extents dims = call.integers("shape", 1);
   return strided_copy(call.operand(0), dims, Extents(dims.size(), 0));
 }
 
-Tensor evaluate_filled(const OpCall& call) {
+Results evaluate_filled(const OpCall& call) {
   const bool one = call.binding.op == Op::ones || call.binding.op == Op::dyn_ones;
   const Tensor value = evaluate_cast(Tensor::of<std::int64_t>(DType::I64, {}, {one ? 1 : 0}),
                                      dtype_attribute(call.binding, "dtype"));
@@ -121,7 +120,7 @@ Tensor evaluate_filled(const OpCall& call) {
   return strided_copy(value, dims, Extents(dims.size(), 0));
 }
 
-Tensor evaluate_reshape(const OpCall& call) {
+Results evaluate_reshape(const OpCall& call) {
   const Tensor& source = call.operand(0);
   if (std::optional<Extents> dims = inferred_dims(call))
     return with_dims(call, source, *std::move(dims));
@@ -132,8 +131,7 @@ Tensor evaluate_reshape(const OpCall& call) {
   for (std::size_t i = 0; i < dims.size(); ++i) {
     if (zero_copies && dims[i] == 0) {
       if (i >= source.rank())
-        call.fail(
-            fmt::format("element {} of the shape is 0 and copies a dimension that isn't there", i));
+        call.fail("element {} of the shape is 0 and copies a dimension that isn't there", i);
       dims[i] = source.dims()[i];
     } else if (dims[i] == -1) {
       if (inferred) call.fail("the shape has more than one -1");
@@ -151,24 +149,23 @@ Tensor evaluate_reshape(const OpCall& call) {
   return with_dims(call, source, std::move(dims));
 }
 
-Tensor evaluate_flatten(const OpCall& call) {
+Results evaluate_flatten(const OpCall& call) {
   const Tensor& source = call.operand(0);
   const auto rank = static_cast<std::int64_t>(source.rank());
   const std::int64_t axis = integer_attribute(call.binding, "axis");
-  if (axis < -rank || axis > rank)
-    call.fail(fmt::format("axis {} is out of range for rank {}", axis, rank));
+  if (axis < -rank || axis > rank) call.fail("axis {} is out of range for rank {}", axis, rank);
   const std::span<const std::int64_t> dims(source.dims());
   const auto split = static_cast<std::size_t>(axis < 0 ? axis + rank : axis);
   return with_dims(call, source, {product_of(dims.first(split)), product_of(dims.subspan(split))});
 }
 
-Tensor evaluate_broadcast_to(const OpCall& call) {
+Results evaluate_broadcast_to(const OpCall& call) {
   const Tensor& source = call.operand(0);
   const Extents dims = broadcast_extents(call, source.dims(), call.integers("shape", 1));
   return strided_copy(source, dims, broadcast_strides(source.dims(), dims));
 }
 
-Tensor evaluate_expand_dims(const OpCall& call) {
+Results evaluate_expand_dims(const OpCall& call) {
   const Tensor& source = call.operand(0);
   const Extents given = call.integers("axes", 1);
   const std::size_t rank = source.rank() + given.size();
@@ -180,7 +177,7 @@ Tensor evaluate_expand_dims(const OpCall& call) {
   return with_dims(call, source, std::move(dims));
 }
 
-Tensor evaluate_squeeze(const OpCall& call) {
+Results evaluate_squeeze(const OpCall& call) {
   const Tensor& source = call.operand(0);
   const bool given = call.has_integers("axes", 1);
   const std::vector<std::size_t> axes = call.axes(call.integers("axes", 1), source.rank());
@@ -189,12 +186,12 @@ Tensor evaluate_squeeze(const OpCall& call) {
     const bool removed = given ? contains(axes, i) : is_always_one(call, i);
     if (!removed) dims.push_back(source.dims()[i]);
     else if (source.dims()[i] != 1)
-      call.fail(fmt::format("dimension {} of operand 0: expected 1, got {}", i, source.dims()[i]));
+      call.fail("dimension {} of operand 0: expected 1, got {}", i, source.dims()[i]);
   }
   return with_dims(call, source, std::move(dims));
 }
 
-Tensor evaluate_transpose(const OpCall& call) {
+Results evaluate_transpose(const OpCall& call) {
   const Tensor& source = call.operand(0);
   Extents order(source.rank());
   std::iota(order.rbegin(), order.rend(), 0);
@@ -209,20 +206,18 @@ Tensor evaluate_transpose(const OpCall& call) {
   return strided_copy(source, dims, strides);
 }
 
-Tensor evaluate_concat(const OpCall& call) {
+Results evaluate_concat(const OpCall& call) {
   Extents dims = call.operand(0).dims();
   const std::size_t axis = call.axis(integer_attribute(call.binding, "axis"), dims.size());
   dims[axis] = 0;
   for (std::size_t operand = 0; operand < call.operands.size(); ++operand) {
     const Extents& part = call.operand(operand).dims();
     if (part.size() != dims.size())
-      call.fail(
-          fmt::format("operand {}: expected rank {}, got {}", operand, dims.size(), part.size()));
+      call.fail("operand {}: expected rank {}, got {}", operand, dims.size(), part.size());
     for (std::size_t i = 0; i < dims.size(); ++i) {
       if (i == axis) dims[i] += part[i];
       else if (part[i] != dims[i]) {
-        call.fail(fmt::format("dimension {} of operand {}: expected {}, got {}", i, operand,
-                              dims[i], part[i]));
+        call.fail("dimension {} of operand {}: expected {}, got {}", i, operand, dims[i], part[i]);
       }
     }
   }
@@ -243,7 +238,7 @@ Tensor evaluate_concat(const OpCall& call) {
   return result;
 }
 
-Tensor evaluate_overwrite(const OpCall& call) {
+Results evaluate_overwrite(const OpCall& call) {
   const Tensor& source = call.operand(0);
   const Tensor& update = call.operand(1);
   const std::size_t axis = call.axis(integer_attribute(call.binding, "axis"), source.rank());
@@ -252,11 +247,11 @@ Tensor evaluate_overwrite(const OpCall& call) {
   Extents expected = source.dims();
   if (update.rank() == source.rank()) expected[axis] = update.dims()[axis];
   if (update.dims() != expected)
-    call.fail(fmt::format("operand 1: expected ({}), got ({})", fmt::join(expected, ", "),
-                          fmt::join(update.dims(), ", ")));
+    call.fail("operand 1: expected ({}), got ({})", fmt::join(expected, ", "),
+              fmt::join(update.dims(), ", "));
   if (start < 0 || update.dims()[axis] > source.dims()[axis] - start)
-    call.fail(fmt::format("{} elements from {} on do not fit into the {} of dimension {}",
-                          update.dims()[axis], start, source.dims()[axis], axis));
+    call.fail("{} elements from {} on do not fit into the {} of dimension {}", update.dims()[axis],
+              start, source.dims()[axis], axis);
   Tensor result(source.dtype(), source.dims());
   source.copy_to(result.mutable_bytes());
   const std::span<const std::int64_t> all(source.dims());
@@ -275,11 +270,11 @@ Tensor evaluate_overwrite(const OpCall& call) {
   return result;
 }
 
-Tensor evaluate_tile(const OpCall& call) {
+Results evaluate_tile(const OpCall& call) {
   const Tensor& source = call.operand(0);
   const Extents repeats = call.integers("repeats", 1);
   if (repeats.size() != source.rank())
-    call.fail(fmt::format("{} repeats for rank {}", repeats.size(), source.rank()));
+    call.fail("{} repeats for rank {}", repeats.size(), source.rank());
   const Extents own = strides_of(source.dims());
   Extents dims;
   Extents result_dims;
@@ -292,10 +287,9 @@ Tensor evaluate_tile(const OpCall& call) {
   return with_dims(call, strided_copy(source, dims, strides), std::move(result_dims));
 }
 
-Tensor evaluate_trilu(const OpCall& call) {
+Results evaluate_trilu(const OpCall& call) {
   const Tensor& source = call.operand(0);
-  if (source.rank() < 2)
-    call.fail(fmt::format("operand 0: expected rank 2 or more, got {}", source.rank()));
+  if (source.rank() < 2) call.fail("operand 0: expected rank 2 or more, got {}", source.rank());
   const bool upper = integer_attribute(call.binding, "upper") != 0;
   const std::int64_t k =
       call.is_dynamic() ? call.operand(1).integer_at(0) : integer_attribute(call.binding, "k");

@@ -2,11 +2,14 @@
 // ir/reference/evaluate.h.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ir/error.h"
@@ -36,6 +39,12 @@ struct OpCall {
   std::int64_t position(std::int64_t index, std::int64_t extent) const;
   std::vector<std::size_t> axes(const Extents& axes, std::size_t rank) const;  // all different
   [[noreturn]] void fail(const std::string& message) const;  // Error{Inputs} that names the node
+  // The message as fmt::format has it.
+  template <typename First, typename... Rest>
+  [[noreturn]] void fail(fmt::format_string<First, Rest...> text, First&& first,
+                         Rest&&... rest) const {
+    fail(fmt::format(text, std::forward<First>(first), std::forward<Rest>(rest)...));
+  }
 };
 
 // Row-major strides in elements.
@@ -64,46 +73,19 @@ void check_work(const OpCall& call, std::size_t operand, const Extents& offsets)
 // Calls `body(index)` for every index of `dims`, in row-major order.
 void for_each_index(const Extents& dims, const std::function<void(const Extents&)>& body);
 
-Tensor evaluate_arange(const OpCall& call);
-Tensor evaluate_full(const OpCall& call);
-Tensor evaluate_filled(const OpCall& call);  // zeros, ones
-Tensor evaluate_elementwise(const OpCall& call);
 Tensor evaluate_cast(const Tensor& source, DType to);
-Tensor evaluate_reshape(const OpCall& call);
-Tensor evaluate_flatten(const OpCall& call);
-Tensor evaluate_broadcast_to(const OpCall& call);
-Tensor evaluate_expand_dims(const OpCall& call);
-Tensor evaluate_squeeze(const OpCall& call);
-Tensor evaluate_transpose(const OpCall& call);
-Tensor evaluate_concat(const OpCall& call);
-Tensor evaluate_overwrite(const OpCall& call);
-Tensor evaluate_slice(const OpCall& call);
-Tensor evaluate_windows(const OpCall& call);
-std::vector<Tensor> evaluate_split(const OpCall& call);
-Tensor evaluate_tile(const OpCall& call);
-Tensor evaluate_trilu(const OpCall& call);
-Tensor evaluate_gather(const OpCall& call);
-Tensor evaluate_gather_elements(const OpCall& call);
-Tensor evaluate_gather_nd(const OpCall& call);
-Tensor evaluate_reduce(const OpCall& call);
-Tensor evaluate_segment_reduce(const OpCall& call);
-Tensor evaluate_repeat(const OpCall& call);
-Tensor evaluate_pad(const OpCall& call);
-Tensor evaluate_scatter(const OpCall& call);
-Tensor evaluate_one_hot(const OpCall& call);
-Tensor evaluate_resize(const OpCall& call);
-Tensor evaluate_arg(const OpCall& call);
-Tensor evaluate_cumulative_sum(const OpCall& call);
-std::vector<Tensor> evaluate_top_k(const OpCall& call);
-Tensor evaluate_argsort(const OpCall& call);
-Tensor evaluate_nonzero(const OpCall& call);
-Tensor evaluate_compress(const OpCall& call);
-std::vector<Tensor> evaluate_unique(const OpCall& call);
-Tensor evaluate_non_max_suppression(const OpCall& call);
-std::vector<Tensor> evaluate_compact(const OpCall& call);
-Tensor evaluate_matmul(const OpCall& call);
-Tensor evaluate_softmax(const OpCall& call);
-Tensor evaluate_layer_norm(const OpCall& call);
-Tensor evaluate_attention(const OpCall& call);
+
+// What an op gives: of most, one tensor.
+struct Results {
+  std::vector<Tensor> tensors;
+  Results(Tensor one) { tensors.push_back(std::move(one)); }     // NOLINT: implicit
+  Results(std::vector<Tensor> all) : tensors(std::move(all)) {}  // NOLINT: implicit
+};
+
+// The evaluations that ir/ops.def names, a function a family or op.
+#define ANYDIM_OP(name, text, minimum, maximum, results, rule, evaluation, ...) \
+  Results evaluate_##evaluation(const OpCall& call);
+#include "ir/ops.def"
+#undef ANYDIM_OP
 
 }  // namespace anydim::ir

@@ -1,6 +1,4 @@
 // Ops that depend on the order of elements along one axis.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -62,14 +60,13 @@ class Ordering {
 
 }  // namespace
 
-Tensor evaluate_arg(const OpCall& call) {
+Results evaluate_arg(const OpCall& call) {
   const Tensor& source = call.operand(0);
   const std::size_t axis = call.axis(integer_attribute(call.binding, "axis"), source.rank());
   const bool last = integer_attribute(call.binding, "last") != 0;
   const Ordering order(source, call.binding.op == Op::arg_max);
   const std::int64_t extent = source.dims()[axis];
-  if (extent == 0)
-    call.fail(fmt::format("dimension {} of operand 0: expected 1 or more, got 0", axis));
+  if (extent == 0) call.fail("dimension {} of operand 0: expected 1 or more, got 0", axis);
   Extents dims = source.dims();
   if (integer_attribute(call.binding, "keepdims") != 0) dims[axis] = 1;
   else dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(axis));
@@ -89,7 +86,7 @@ Tensor evaluate_arg(const OpCall& call) {
   return result;
 }
 
-Tensor evaluate_cumulative_sum(const OpCall& call) {
+Results evaluate_cumulative_sum(const OpCall& call) {
   const Tensor& source = call.operand(0);
   const std::int64_t given =
       call.is_dynamic() ? call.operand(1).integer_at(0) : integer_attribute(call.binding, "axis");
@@ -116,14 +113,14 @@ Tensor evaluate_cumulative_sum(const OpCall& call) {
   return result;
 }
 
-std::vector<Tensor> evaluate_top_k(const OpCall& call) {
+Results evaluate_top_k(const OpCall& call) {
   const Tensor& source = call.operand(0);
   const std::size_t axis = call.axis(integer_attribute(call.binding, "axis"), source.rank());
   const std::int64_t k =
       call.is_dynamic() ? call.operand(1).integer_at(0) : integer_attribute(call.binding, "k");
   const Ordering order(source, integer_attribute(call.binding, "largest") != 0);
   const std::int64_t extent = source.dims()[axis];
-  if (k < 0 || k > extent) call.fail(fmt::format("k: expected from 0 to {}, got {}", extent, k));
+  if (k < 0 || k > extent) call.fail("k: expected from 0 to {}, got {}", extent, k);
   Extents dims = source.dims();
   dims[axis] = k;
   Tensor indices(DType::I64, dims);

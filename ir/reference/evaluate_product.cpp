@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -129,19 +127,18 @@ void expect_expands(const OpCall& call, std::size_t operand, const Extents& targ
   const Extents& dims = call.operand(operand).dims();
   const std::size_t ahead = target.size() < dims.size() ? 0 : target.size() - dims.size();
   if (dims.size() > target.size())
-    call.fail(fmt::format("operand {}: expected rank {} or less, got {}", operand, target.size(),
-                          dims.size()));
+    call.fail("operand {}: expected rank {} or less, got {}", operand, target.size(), dims.size());
   for (std::size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] != 1 && dims[i] != target[ahead + i]) {
-      call.fail(fmt::format("dimension {} of operand {}: expected {} or 1, got {}", i, operand,
-                            target[ahead + i], dims[i]));
+      call.fail("dimension {} of operand {}: expected {} or 1, got {}", i, operand,
+                target[ahead + i], dims[i]);
     }
   }
 }
 
 }  // namespace
 
-Tensor evaluate_matmul(const OpCall& call) {
+Results evaluate_matmul(const OpCall& call) {
   Tensor left = call.operand(0);
   Tensor right = call.operand(1);
   if (left.rank() == 0 || right.rank() == 0) call.fail("operands of rank 0 have no product");
@@ -152,8 +149,8 @@ Tensor evaluate_matmul(const OpCall& call) {
   const std::int64_t depth = left.dims().back();
   const std::int64_t given = right.dims()[right.rank() - 2];
   if (given != depth) {
-    call.fail(fmt::format("dimension {} of operand 1: expected {}, got {}",
-                          column_vector ? 0 : right.rank() - 2, depth, given));
+    call.fail("dimension {} of operand 1: expected {}, got {}",
+              column_vector ? 0 : right.rank() - 2, depth, given);
   }
   const Extents batch = broadcast_extents(call, {left.dims().begin(), left.dims().end() - 2},
                                           {right.dims().begin(), right.dims().end() - 2});
@@ -172,7 +169,7 @@ Tensor evaluate_matmul(const OpCall& call) {
              : integer_products<std::uint64_t>(left, right, batch, std::move(dims));
 }
 
-Tensor evaluate_softmax(const OpCall& call) {
+Results evaluate_softmax(const OpCall& call) {
   const Tensor& source = call.operand(0);
   const std::size_t axis = call.axis(integer_attribute(call.binding, "axis"), source.rank());
   const std::span<const std::int64_t> dims(source.dims());
@@ -190,7 +187,7 @@ Tensor evaluate_softmax(const OpCall& call) {
   return store_reals(source.dtype(), source.dims(), elements);
 }
 
-Tensor evaluate_layer_norm(const OpCall& call) {
+Results evaluate_layer_norm(const OpCall& call) {
   const Tensor& source = call.operand(0);
   const std::size_t axis = call.axis(integer_attribute(call.binding, "axis"), source.rank());
   const double epsilon = real_attribute(call.binding, "epsilon");
@@ -225,22 +222,21 @@ Tensor evaluate_layer_norm(const OpCall& call) {
   return store_reals(source.dtype(), source.dims(), elements);
 }
 
-Tensor evaluate_attention(const OpCall& call) {
+Results evaluate_attention(const OpCall& call) {
   for (std::size_t i = 0; i < 3; ++i) {
     if (call.operand(i).rank() < 2)
-      call.fail(
-          fmt::format("operand {}: expected rank 2 or more, got {}", i, call.operand(i).rank()));
+      call.fail("operand {}: expected rank 2 or more, got {}", i, call.operand(i).rank());
   }
   const auto query = matrices_of<double>(call.operand(0));
   const auto key = matrices_of<double>(call.operand(1));
   const auto value = matrices_of<double>(call.operand(2));
   if (key.columns != query.columns) {
-    call.fail(fmt::format("dimension {} of operand 1: expected {}, got {}", key.batch.size() + 1,
-                          query.columns, key.columns));
+    call.fail("dimension {} of operand 1: expected {}, got {}", key.batch.size() + 1, query.columns,
+              key.columns);
   }
   if (value.rows != key.rows) {
-    call.fail(fmt::format("dimension {} of operand 2: expected {}, got {}", value.batch.size(),
-                          key.rows, value.rows));
+    call.fail("dimension {} of operand 2: expected {}, got {}", value.batch.size(), key.rows,
+              value.rows);
   }
   const Extents batch =
       broadcast_extents(call, broadcast_extents(call, query.batch, key.batch), value.batch);
@@ -263,8 +259,8 @@ Tensor evaluate_attention(const OpCall& call) {
                                                           {0, key.rows});
   if (call.has(4)) {
     if (key.rows != query.rows)
-      call.fail(fmt::format("dimension {} of operand 1: expected {}, got {}", key.batch.size(),
-                            query.rows, key.rows));
+      call.fail("dimension {} of operand 1: expected {}, got {}", key.batch.size(), query.rows,
+                key.rows);
     const Extents offsets = segment_offsets(call, 4, query.rows);
     if (call.has(5)) check_work(call, 5, offsets);
     for (std::size_t s = 0; s + 1 < offsets.size(); ++s)

@@ -120,7 +120,7 @@ Tensor reduce(Reduction reduction, const Tensor& source, const Extents& kept, st
 
 }  // namespace
 
-Tensor evaluate_reduce(const OpCall& call) {
+Results evaluate_reduce(const OpCall& call) {
   const Tensor& source = call.operand(0);
   const std::vector<bool> reduced = reduced_dimensions(call, source.rank());
   const bool keep = integer_attribute(call.binding, "keepdims") != 0;
@@ -138,7 +138,7 @@ Tensor evaluate_reduce(const OpCall& call) {
                    std::move(dims));
 }
 
-Tensor evaluate_segment_reduce(const OpCall& call) {
+Results evaluate_segment_reduce(const OpCall& call) {
   const Tensor& source = call.operand(0);
   Extents dims = source.dims();
   dims.at(0) = std::max<std::int64_t>(call.operand(1).elements() - 1, 0);

@@ -2,7 +2,6 @@
 // specification.
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "ir/reference/evaluate_ops.h"
 
@@ -102,7 +101,7 @@ double interpolate(const Tensor& source, const Extents& strides,
 
 }  // namespace
 
-Tensor evaluate_resize(const OpCall& call) {
+Results evaluate_resize(const OpCall& call) {
   const Tensor& source = call.operand(0);
   const Tensor& scales = call.operand(1);
   const Extents dims = call.integers("sizes", 2);

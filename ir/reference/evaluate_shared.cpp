@@ -31,7 +31,7 @@ Extents OpCall::integers(std::string_view attribute, std::size_t index) const {
 std::size_t OpCall::axis(std::int64_t axis, std::size_t rank) const {
   const auto signed_rank = static_cast<std::int64_t>(rank);
   if (axis < -signed_rank || axis >= signed_rank)
-    fail(fmt::format("axis {} is out of range for rank {}", axis, rank));
+    fail("axis {} is out of range for rank {}", axis, rank);
   return static_cast<std::size_t>(axis < 0 ? axis + signed_rank : axis);
 }
 
@@ -39,8 +39,7 @@ std::vector<std::size_t> OpCall::axes(const Extents& given, std::size_t rank) co
   std::vector<std::size_t> normal;
   for (const std::int64_t one : given) {
     const std::size_t position = axis(one, rank);
-    if (std::ranges::find(normal, position) != normal.end())
-      fail(fmt::format("axis {} is given twice", one));
+    if (std::ranges::find(normal, position) != normal.end()) fail("axis {} is given twice", one);
     normal.push_back(position);
   }
   return normal;
@@ -74,9 +73,8 @@ Extents broadcast_extents(const OpCall& call, const Extents& a, const Extents& b
     const std::int64_t left = back <= a.size() ? a[a.size() - back] : 1;
     const std::int64_t right = back <= b.size() ? b[b.size() - back] : 1;
     if (left != right && left != 1 && right != 1) {
-      call.fail(fmt::format(
-          "shapes ({}) and ({}) don't broadcast: {} and {} in dimension {} of the result",
-          fmt::join(a, ", "), fmt::join(b, ", "), left, right, result.size() - back));
+      call.fail("shapes ({}) and ({}) don't broadcast: {} and {} in dimension {} of the result",
+                fmt::join(a, ", "), fmt::join(b, ", "), left, right, result.size() - back);
     }
     result[result.size() - back] = left == 1 ? right : left;
   }
@@ -104,8 +102,7 @@ std::string text_of_op(const OpCall& call, std::string_view what) {
 
 Extents segment_offsets(const OpCall& call, std::size_t operand, std::int64_t rows) {
   const Tensor& tensor = call.operand(operand);
-  if (tensor.elements() == 0)
-    call.fail(fmt::format("operand {}: offsets start with 0, got none", operand));
+  if (tensor.elements() == 0) call.fail("operand {}: offsets start with 0, got none", operand);
   Extents offsets;
   for (std::int64_t i = 0; i < tensor.elements(); ++i) {
     const std::int64_t offset = tensor.integer_at(i);
@@ -124,8 +121,8 @@ void check_work(const OpCall& call, std::size_t operand, const Extents& offsets)
   const Tensor& list = call.operand(operand);
   const auto sequences = static_cast<std::int64_t>(offsets.size()) - 1;
   if (list.rank() != 2 || list.dims()[0] != sequences || list.dims()[1] != 2)
-    call.fail(fmt::format("operand {}: expected a list of {} sequences, got ({})", operand,
-                          sequences, fmt::join(list.dims(), ", ")));
+    call.fail("operand {}: expected a list of {} sequences, got ({})", operand, sequences,
+              fmt::join(list.dims(), ", "));
   std::int64_t rows = 0, length_before = 0, before = 0;
   for (std::int64_t i = 0; i < sequences; ++i) {
     const std::int64_t sequence = list.integer_at(2 * i), begin = list.integer_at(2 * i + 1);
@@ -146,8 +143,8 @@ void check_work(const OpCall& call, std::size_t operand, const Extents& offsets)
 
 Tensor with_dims(const OpCall& call, const Tensor& tensor, Extents dims) {
   if (element_count(dims) != tensor.elements()) {
-    call.fail(fmt::format("{} elements of shape ({}) don't fit shape ({})", tensor.elements(),
-                          fmt::join(tensor.dims(), ", "), fmt::join(dims, ", ")));
+    call.fail("{} elements of shape ({}) don't fit shape ({})", tensor.elements(),
+              fmt::join(tensor.dims(), ", "), fmt::join(dims, ", "));
   }
   return {tensor.dtype(), std::move(dims), tensor.bytes(), tensor.owner(), tensor.origin()};
 }

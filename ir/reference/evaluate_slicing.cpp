@@ -1,8 +1,5 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
-#include <utility>
 
 #include "ir/reference/evaluate_ops.h"
 
@@ -38,7 +35,7 @@ Tensor part_of(const Tensor& source, std::size_t axis, std::int64_t first, std::
 
 }  // namespace
 
-Tensor evaluate_slice(const OpCall& call) {
+Results evaluate_slice(const OpCall& call) {
   const Tensor& source = call.operand(0);
   const Extents starts = call.integers("starts", 1);
   const Extents ends = call.integers("ends", 2);
@@ -49,15 +46,15 @@ Tensor evaluate_slice(const OpCall& call) {
   if (call.has_integers("steps", 4)) steps = call.integers("steps", 4);
   if (ends.size() != starts.size() || axes.size() != starts.size() ||
       steps.size() != starts.size()) {
-    call.fail(fmt::format("{} starts, {} ends, {} axes and {} steps: expected as many of each",
-                          starts.size(), ends.size(), axes.size(), steps.size()));
+    call.fail("{} starts, {} ends, {} axes and {} steps: expected as many of each", starts.size(),
+              ends.size(), axes.size(), steps.size());
   }
   const std::vector<std::size_t> sliced = call.axes(axes, source.rank());
   Extents dims = source.dims();
   Extents strides = strides_of(dims);
   std::int64_t offset = 0;
   for (std::size_t i = 0; i < starts.size(); ++i) {
-    if (steps[i] == 0) call.fail(fmt::format("step {} is 0", i));
+    if (steps[i] == 0) call.fail("step {} is 0", i);
     const std::size_t axis = sliced[i];
     const Range range = slice_range(starts[i], ends[i], steps[i], source.dims()[axis]);
     dims[axis] = range.length;
@@ -68,7 +65,7 @@ Tensor evaluate_slice(const OpCall& call) {
   return strided_copy(source, dims, strides, offset);
 }
 
-Tensor evaluate_windows(const OpCall& call) {
+Results evaluate_windows(const OpCall& call) {
   const Tensor& source = call.operand(0);
   const std::vector<std::size_t> axes =
       call.axes(integers_attribute(call.binding, "axes"), source.rank());
@@ -77,22 +74,20 @@ Tensor evaluate_windows(const OpCall& call) {
   const Extents dilations = integers_or_ones(call.binding, "dilations", axes.size());
   if (sizes.size() != axes.size() || strides.size() != axes.size() ||
       dilations.size() != axes.size()) {
-    call.fail(fmt::format("{} sizes, {} strides and {} dilations for {} axes", sizes.size(),
-                          strides.size(), dilations.size(), axes.size()));
+    call.fail("{} sizes, {} strides and {} dilations for {} axes", sizes.size(), strides.size(),
+              dilations.size(), axes.size());
   }
   Extents dims = source.dims(), steps = strides_of(dims), inner_steps;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     if (strides[i] < 1 || dilations[i] < 1)
-      call.fail(
-          fmt::format("stride {} and dilation {} of axis {}", strides[i], dilations[i], axes[i]));
+      call.fail("stride {} and dilation {} of axis {}", strides[i], dilations[i], axes[i]);
     std::int64_t& extent = dims[axes[i]];
-    if (sizes[i] < 1)
-      call.fail(fmt::format("size {} of a window is {}; expected at least 1", i, sizes[i]));
+    if (sizes[i] < 1) call.fail("size {} of a window is {}; expected at least 1", i, sizes[i]);
     const __int128 left =
         static_cast<__int128>(extent) - static_cast<__int128>(dilations[i]) * (sizes[i] - 1) - 1;
     if (left < 0)
-      call.fail(fmt::format("a window of {} with dilation {} does not fit into dimension {} of {}",
-                            sizes[i], dilations[i], axes[i], extent));
+      call.fail("a window of {} with dilation {} does not fit into dimension {} of {}", sizes[i],
+                dilations[i], axes[i], extent);
     extent = static_cast<std::int64_t>(left / strides[i]) + 1;
     // A single place needs no step, which might overflow.
     std::int64_t& step = steps[axes[i]];
@@ -104,7 +99,7 @@ Tensor evaluate_windows(const OpCall& call) {
   return strided_copy(source, dims, steps);
 }
 
-std::vector<Tensor> evaluate_split(const OpCall& call) {
+Results evaluate_split(const OpCall& call) {
   const Tensor& source = call.operand(0);
   const std::size_t axis = call.axis(integer_attribute(call.binding, "axis"), source.rank());
   const std::int64_t extent = source.dims()[axis];
@@ -116,16 +111,14 @@ std::vector<Tensor> evaluate_split(const OpCall& call) {
     if (!sizes.empty()) sizes.back() = extent - part * (count - 1);
   }
   if (static_cast<std::int64_t>(sizes.size()) != count)
-    call.fail(fmt::format("{} sizes for {} results", sizes.size(), count));
+    call.fail("{} sizes for {} results", sizes.size(), count);
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] < 0 || sizes[i] > extent - sum)
-      call.fail(
-          fmt::format("part {} of size {} doesn't fit what is left of {}", i, sizes[i], extent));
+      call.fail("part {} of size {} doesn't fit what is left of {}", i, sizes[i], extent);
     sum += sizes[i];
   }
-  if (sum != extent)
-    call.fail(fmt::format("dimension {} of operand 0: expected {}, got {}", axis, sum, extent));
+  if (sum != extent) call.fail("dimension {} of operand 0: expected {}, got {}", axis, sum, extent);
   std::vector<Tensor> parts;
   std::int64_t first = 0;
   for (const std::int64_t size : sizes) {

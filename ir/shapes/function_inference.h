@@ -154,6 +154,7 @@ class FunctionInferrer {
   std::deque<ShapeData> renamed_;           // elements of operands, by their names
   std::vector<Precondition> held_;          // that this block and those around it demand or check
   std::vector<std::pair<Dim, Dim>> named_;  // sizes that symbols were bound to, likewise
+  std::multiset<std::string> names_;        // those symbols
   std::vector<Binding> to_insert_;          // before the binding at work
   const Binding* at_work_ = nullptr;
   std::vector<bool> visible_;  // by ValueId: defined so far, in this block or around it

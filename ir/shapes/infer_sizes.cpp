@@ -41,9 +41,8 @@ ValueId FunctionInferrer::add_value(const std::string& name, Type type) {
 // To an unwieldy extent a symbol is bound, which is what everything after mentions; a large
 // element of a tensor stands for itself.
 bool FunctionInferrer::needs_name(const Dim& size) const {
-  return is_unwieldy(size, function_.symbols, [&](const DimLeaf& leaf) {
-    return std::ranges::find(named_, Dim::of(leaf), &std::pair<Dim, Dim>::second) != named_.end();
-  });
+  return is_unwieldy(size, function_.symbols,
+                     [&](const DimLeaf& leaf) { return names_.contains(leaf.symbol); });
 }
 
 void FunctionInferrer::name_sizes(const Binding& binding) {
@@ -135,8 +134,10 @@ Dim FunctionInferrer::bound_to(const Dim& size, ValueId value, const std::string
 // A bind of an earlier inference, or of a module's author.
 void FunctionInferrer::note_name(const Binding& bind) {
   const ShapeData& bound = result_.shape_data[bind.operands[0]];
-  if (bound && bound->size() == 1 && needs_name(bound->front()))
+  if (bound && bound->size() == 1 && needs_name(bound->front())) {
     named_.emplace_back(bound->front(), bind.dims[0]);
+    names_.insert(bind.dims[0].leaf().symbol);
+  }
 }
 
 }  // namespace anydim::ir

@@ -2,11 +2,14 @@
 // the result under construction. Internal to ir; users include ir/shapes/shape_rule.h.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ir/error.h"
@@ -73,6 +76,17 @@ class RuleContext {
   std::string text(const Dim& dim) const;
   [[noreturn]] void malformed(const std::string& message) const;
   [[noreturn]] void unsupported(const std::string& message) const;
+  // The message as fmt::format has it.
+  template <typename First, typename... Rest>
+  [[noreturn]] void malformed(fmt::format_string<First, Rest...> text, First&& first,
+                              Rest&&... rest) const {
+    malformed(fmt::format(text, std::forward<First>(first), std::forward<Rest>(rest)...));
+  }
+  template <typename First, typename... Rest>
+  [[noreturn]] void unsupported(fmt::format_string<First, Rest...> text, First&& first,
+                                Rest&&... rest) const {
+    unsupported(fmt::format(text, std::forward<First>(first), std::forward<Rest>(rest)...));
+  }
 };
 
 // "Tensor[(n, 384), f32]".

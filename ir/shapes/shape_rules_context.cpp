@@ -15,9 +15,9 @@ const ShapeData no_shape_data;
 }  // namespace
 
 const TensorType& RuleContext::tensor(std::size_t operand) const {
-  if (!has(operand)) malformed(fmt::format("operand {} is missing", operand));
+  if (!has(operand)) malformed("operand {} is missing", operand);
   const Type& type = *operands[operand].type;
-  if (!type.is_tensor()) malformed(fmt::format("{} must be a tensor", operand_text(operand)));
+  if (!type.is_tensor()) malformed("{} must be a tensor", operand_text(operand));
   return type.tensor;
 }
 
@@ -35,13 +35,13 @@ std::vector<Dim> RuleContext::elements(std::size_t operand) const {
   const std::optional<std::int64_t> length = type.rank() == 0 ? 1 : type.dims[0].constant();
   if (!length) {
     unsupported(
-        fmt::format("{} has the unknown length {}, so the rank of the result isn't known; give it "
-                    "a constant length",
-                    operand_text(operand), text(type.dims[0])));
+        "{} has the unknown length {}, so the rank of the result isn't known; give it "
+        "a constant length",
+        operand_text(operand), text(type.dims[0]));
   }
   if (*length > contents_limit) {
-    unsupported(fmt::format("{} has {} elements; at most {} can decide a shape",
-                            operand_text(operand), *length, contents_limit));
+    unsupported("{} has {} elements; at most {} can decide a shape", operand_text(operand), *length,
+                contents_limit);
   }
   std::vector<Dim> leaves;
   for (std::int64_t i = 0; i < *length; ++i)
@@ -61,8 +61,8 @@ std::vector<std::int64_t> RuleContext::constants(std::size_t operand,
   for (const Dim& element : elements(operand)) {
     const std::optional<std::int64_t> constant = element.constant();
     if (!constant) {
-      unsupported(fmt::format("{}, {}, must be known when compiled; element {} is {}",
-                              operand_text(operand), purpose, known.size(), text(element)));
+      unsupported("{}, {}, must be known when compiled; element {} is {}", operand_text(operand),
+                  purpose, known.size(), text(element));
     }
     known.push_back(*constant);
   }
@@ -72,7 +72,7 @@ std::vector<std::int64_t> RuleContext::constants(std::size_t operand,
 std::size_t RuleContext::axis(std::int64_t axis, std::size_t rank) const {
   const auto signed_rank = static_cast<std::int64_t>(rank);
   if (axis < -signed_rank || axis >= signed_rank) {
-    malformed(fmt::format("axis {} is out of range for rank {}", axis, rank));
+    malformed("axis {} is out of range for rank {}", axis, rank);
   }
   return static_cast<std::size_t>(axis < 0 ? axis + signed_rank : axis);
 }
@@ -83,7 +83,7 @@ std::vector<std::size_t> RuleContext::axes(std::span<const std::int64_t> given,
   for (const std::int64_t one : given) {
     const std::size_t position = axis(one, rank);
     if (std::ranges::find(normal, position) != normal.end())
-      malformed(fmt::format("axis {} is given twice", one));
+      malformed("axis {} is given twice", one);
     normal.push_back(position);
   }
   return normal;
@@ -91,14 +91,14 @@ std::vector<std::size_t> RuleContext::axes(std::span<const std::int64_t> given,
 
 void RuleContext::expect(bool holds, std::size_t operand, std::string_view expected) const {
   if (holds) return;
-  malformed(fmt::format("{} must be {}, got {}", operand_text(operand), expected,
-                        text_of(tensor(operand), function)));
+  malformed("{} must be {}, got {}", operand_text(operand), expected,
+            text_of(tensor(operand), function));
 }
 
 void RuleContext::expect_same_dtype(std::size_t first, std::size_t second) const {
   if (dtype(first) == dtype(second)) return;
-  malformed(fmt::format("{} must be {} like {}, got {}", operand_text(second),
-                        name_of(dtype(first)), operand_text(first), name_of(dtype(second))));
+  malformed("{} must be {} like {}, got {}", operand_text(second), name_of(dtype(first)),
+            operand_text(first), name_of(dtype(second)));
 }
 
 void RuleContext::expect_rank_at_least(std::size_t operand, std::size_t rank) const {
@@ -121,7 +121,7 @@ void RuleContext::require_extent(const Dim& extent, std::size_t operand, std::si
   const std::optional<std::int64_t> constant = extent.constant();
   if (constant ? *constant >= 0 : prove_less_equal(0, extent, symbols) == Proof::Yes) return;
   if (operand >= operands.size())
-    malformed(fmt::format("size {} is {}, which is negative", element, text(extent)));
+    malformed("size {} is {}, which is negative", element, text(extent));
   require(Relation::GreaterEqual, extent, 0,
           fmt::format("element {} of operand {}", element, operand));
 }

@@ -1,5 +1,4 @@
 // Ops whose size only the data tells, and the two that they are made of.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <set>

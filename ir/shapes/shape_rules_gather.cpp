@@ -66,19 +66,18 @@ void gather_nd_rule(RuleContext& context) {
   const std::vector<Dim>& indices = context.dims(1);
   const std::int64_t given = integer_attribute(context.binding, "batch_dims");
   if (given < 0 || static_cast<std::size_t>(given) >= std::min(data.rank(), indices.size())) {
-    context.malformed(fmt::format("batch_dims {} must be below the ranks {} and {}", given,
-                                  data.rank(), indices.size()));
+    context.malformed("batch_dims {} must be below the ranks {} and {}", given, data.rank(),
+                      indices.size());
   }
   const auto batch = static_cast<std::size_t>(given);
   const std::optional<std::int64_t> depth = indices.back().constant();
   if (!depth) {
-    context.unsupported(
-        fmt::format("the last dimension of {} is {}, so the rank of the result isn't known",
-                    context.operand_text(1), context.text(indices.back())));
+    context.unsupported("the last dimension of {} is {}, so the rank of the result isn't known",
+                        context.operand_text(1), context.text(indices.back()));
   }
   if (*depth < 1 || static_cast<std::size_t>(*depth) > data.rank() - batch) {
-    context.malformed(fmt::format("the last dimension of {} must be from 1 to {}, got {}",
-                                  context.operand_text(1), data.rank() - batch, *depth));
+    context.malformed("the last dimension of {} must be from 1 to {}, got {}",
+                      context.operand_text(1), data.rank() - batch, *depth);
   }
   for (std::size_t i = 0; i < batch; ++i) context.require_dim(Relation::Equal, 1, i, data.dims[i]);
   std::vector<Dim> dims(indices.begin(), indices.end() - 1);

@@ -30,8 +30,7 @@ void expect_string(const RuleContext& context, std::string_view attribute,
   std::string list;
   for (const std::string_view one : known)
     list += fmt::format("{}{}", list.empty() ? "" : ", ", one);
-  context.malformed(
-      fmt::format("{} is '{}'; expected one of {}", attribute, printable(given), list));
+  context.malformed("{} is '{}'; expected one of {}", attribute, printable(given), list);
 }
 
 void expect_indices(const RuleContext& context) {
@@ -67,8 +66,8 @@ void pad_rule(RuleContext& context) {
       dynamic ? context.elements(3) : dims_of(integers_attribute(binding, "after"));
   const std::vector<Dim> axes = named_axes(context, 4, type.rank(), type.rank());
   if (before.size() != axes.size() || after.size() != axes.size()) {
-    context.malformed(fmt::format("{} sizes before and {} after for {} axes", before.size(),
-                                  after.size(), axes.size()));
+    context.malformed("{} sizes before and {} after for {} axes", before.size(), after.size(),
+                      axes.size());
   }
   if (context.has(1)) {
     context.expect(context.tensor(1).rank() == 0, 1, "of rank 0");
@@ -136,8 +135,8 @@ void resize_rule(RuleContext& context) {
   std::vector<Dim> sizes =
       is_dynamic(context) ? context.elements(2) : dims_of(integers_attribute(binding, "sizes"));
   if (sizes.size() != type.rank()) {
-    context.malformed(fmt::format("{} sizes for {} of rank {}", sizes.size(),
-                                  context.operand_text(0), type.rank()));
+    context.malformed("{} sizes for {} of rank {}", sizes.size(), context.operand_text(0),
+                      type.rank());
   }
   context.expect(context.dtype(1) == DType::F32 && context.tensor(1).rank() == 1, 1,
                  "an f32 vector");
@@ -186,13 +185,12 @@ void scatter_nd_rule(RuleContext& context) {
   const std::vector<Dim>& indices = context.dims(1);
   const std::optional<std::int64_t> depth = indices.back().constant();
   if (!depth) {
-    context.unsupported(
-        fmt::format("the last dimension of {} is {}, so how many dims it addresses isn't known",
-                    context.operand_text(1), context.text(indices.back())));
+    context.unsupported("the last dimension of {} is {}, so how many dims it addresses isn't known",
+                        context.operand_text(1), context.text(indices.back()));
   }
   if (*depth < 1 || static_cast<std::size_t>(*depth) > data.rank()) {
-    context.malformed(fmt::format("the last dimension of {} must be from 1 to {}, got {}",
-                                  context.operand_text(1), data.rank(), *depth));
+    context.malformed("the last dimension of {} must be from 1 to {}, got {}",
+                      context.operand_text(1), data.rank(), *depth);
   }
   std::vector<Dim> expected(indices.begin(), indices.end() - 1);
   expected.insert(expected.end(), data.dims.begin() + static_cast<std::ptrdiff_t>(*depth),

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "ir/scalar.h"
@@ -55,8 +53,8 @@ void float_arange(RuleContext& context) {
   }
   const std::optional<std::int64_t> length = arange_length(known[0], known[1], known[2]);
   if (!length)
-    context.malformed(fmt::format("an arange from {} to {} by {} has no finite length", known[0],
-                                  known[1], known[2]));
+    context.malformed("an arange from {} to {} by {} has no finite length", known[0], known[1],
+                      known[2]);
   context.add_result(context.dtype(0), {Dim(*length)});
 }
 
@@ -80,7 +78,7 @@ void constant_rule(RuleContext& context) {
 void shape_literal_rule(RuleContext& context) {
   const std::vector<Dim>& dims = context.binding.dims;
   if (context.binding.op == Op::dim) {
-    if (dims.size() != 1) context.malformed(fmt::format("expected one dim, got {}", dims.size()));
+    if (dims.size() != 1) context.malformed("expected one dim, got {}", dims.size());
     return context.add_result(DType::I64, {}, dims);
   }
   context.add_result(DType::I64, {Dim(static_cast<std::int64_t>(dims.size()))}, dims);
@@ -134,8 +132,7 @@ void arange_rule(RuleContext& context) {
   const Dim start = context.scalar(0);
   const Dim stop = context.scalar(1);
   const Dim step = context.scalar(2);
-  if (step.is_constant(0))
-    context.malformed(fmt::format("{}, the step, is 0", context.operand_text(2)));
+  if (step.is_constant(0)) context.malformed("{}, the step, is 0", context.operand_text(2));
   if (!step.is_constant()) context.require(Relation::NonZero, step, 0, "the step, operand 2");
   const Dim length = arange_extent(start, stop, step, context.symbols);
   context.add_result(dtype, {length}, arange_contents(dtype, length, start, step, context.symbols));

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -87,8 +85,8 @@ class Reshape {
       if (!dims_[i].is_constant(0)) continue;
       if (i >= source.size()) {
         context_.malformed(
-            fmt::format("element {} of the shape is 0 and copies a dimension, but {} has rank {}",
-                        i, context_.operand_text(0), source.size()));
+            "element {} of the shape is 0 and copies a dimension, but {} has rank {}", i,
+            context_.operand_text(0), source.size());
       }
       dims_[i] = source[i];
     }
@@ -210,8 +208,8 @@ void squeeze_run_time_axes(RuleContext& context) {
   const std::vector<Dim>& source = context.dims(0);
   const RunTimeAxes axes(context, 1, source.size());
   if (axes.from_front().size() > source.size()) {
-    context.malformed(fmt::format("{} axes for {} of rank {}", axes.from_front().size(),
-                                  context.operand_text(0), source.size()));
+    context.malformed("{} axes for {} of rank {}", axes.from_front().size(),
+                      context.operand_text(0), source.size());
   }
   for (std::size_t i = 0; i < source.size(); ++i) {
     const Dim leaving = axes.choose(static_cast<std::int64_t>(i), source[i], 1);
@@ -239,7 +237,7 @@ void flatten_rule(RuleContext& context) {
   const auto rank = static_cast<std::int64_t>(dims.size());
   const std::int64_t axis = integer_attribute(context.binding, "axis");
   if (axis < -rank || axis > rank)
-    context.malformed(fmt::format("axis {} is out of range for rank {}", axis, rank));
+    context.malformed("axis {} is out of range for rank {}", axis, rank);
   const auto split = static_cast<std::size_t>(axis < 0 ? axis + rank : axis);
   const std::span<const Dim> all(dims);
   context.add_result(context.dtype(0), {product(all.first(split)), product(all.subspan(split))});
@@ -294,9 +292,9 @@ void squeeze_rule(RuleContext& context) {
       const Proof one = prove_equal(source[i], 1, context.symbols);
       if (one == Proof::Unknown) {
         context.unsupported(
-            fmt::format("without axes, the rank of the result isn't known: dimension {} of {} is "
-                        "{}, which may be 1; give the axes, or a range without 1",
-                        i, context.operand_text(0), source[i].to_string()));
+            "without axes, the rank of the result isn't known: dimension {} of {} is "
+            "{}, which may be 1; give the axes, or a range without 1",
+            i, context.operand_text(0), source[i].to_string());
       }
       removed[i] = one == Proof::Yes;
     }
@@ -318,8 +316,8 @@ void transpose_rule(RuleContext& context) {
     std::iota(order.rbegin(), order.rend(), 0);
   }
   if (order.size() != source.size()) {
-    context.malformed(fmt::format("the permutation has {} axes, but {} has rank {}", order.size(),
-                                  context.operand_text(0), source.size()));
+    context.malformed("the permutation has {} axes, but {} has rank {}", order.size(),
+                      context.operand_text(0), source.size());
   }
   std::vector<Dim> dims;
   for (const std::size_t axis : context.axes(order, source.size())) dims.push_back(source[axis]);
@@ -333,8 +331,8 @@ void tile_rule(RuleContext& context) {
       is_static ? dims_of(integers_attribute(context.binding, "repeats")) : context.elements(1);
   const std::vector<Dim>& source = context.dims(0);
   if (repeats.size() != source.size()) {
-    context.malformed(fmt::format("{} repeats for {} of rank {}", repeats.size(),
-                                  context.operand_text(0), source.size()));
+    context.malformed("{} repeats for {} of rank {}", repeats.size(), context.operand_text(0),
+                      source.size());
   }
   TensorType type{context.dtype(0), {}};
   for (std::size_t i = 0; i < source.size(); ++i) {

@@ -43,8 +43,7 @@ void matmul_rule(RuleContext& context) {
   const std::size_t right_depth = right.size() == 1 ? 0 : right.size() - 2;
   context.require_dim(Relation::Equal, 1, right_depth, left.back());
   if (const std::int64_t block = integer_attribute(context.binding, "left_block"); block < 0) {
-    context.malformed(
-        fmt::format("left_block is {}; expected a number of elements, or 0 for none", block));
+    context.malformed("left_block is {}; expected a number of elements, or 0 for none", block);
   }
   std::vector<Dim> dims;
   if (left.size() > 1 && right.size() > 1)
@@ -82,8 +81,7 @@ void attention_rule(RuleContext& context) {
   }
   if (const double softcap = real_attribute(context.binding, "softcap");
       !(softcap >= 0) || std::isinf(softcap))
-    context.malformed(
-        fmt::format("softcap is {}; expected a positive number, or 0 for none", softcap));
+    context.malformed("softcap is {}; expected a positive number, or 0 for none", softcap);
   const std::vector<Dim>& query = context.dims(0);
   const std::vector<Dim>& key = context.dims(1);
   const std::vector<Dim>& value = context.dims(2);

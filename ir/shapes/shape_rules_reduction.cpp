@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -24,8 +22,8 @@ void reduce_over_run_time_axes(RuleContext& context, bool keep) {
   const std::vector<Dim>& source = context.dims(0);
   const RunTimeAxes axes(context, 1, source.size());
   if (axes.from_front().size() > source.size()) {
-    context.malformed(fmt::format("{} axes for {} of rank {}", axes.from_front().size(),
-                                  context.operand_text(0), source.size()));
+    context.malformed("{} axes for {} of rank {}", axes.from_front().size(),
+                      context.operand_text(0), source.size());
   }
   std::vector<Dim> dims = source;
   for (std::size_t i = 0; i < dims.size(); ++i)

@@ -70,9 +70,8 @@ Slice slice_of(RuleContext& context) {
   if (is_static && has_attribute(binding, "steps"))
     slice.steps = dims_of(integers_attribute(binding, "steps"));
   if (slice.ends.size() != count || slice.axes.size() != count || slice.steps.size() != count) {
-    context.malformed(
-        fmt::format("{} starts, {} ends, {} axes and {} steps: expected as many of each", count,
-                    slice.ends.size(), slice.axes.size(), slice.steps.size()));
+    context.malformed("{} starts, {} ends, {} axes and {} steps: expected as many of each", count,
+                      slice.ends.size(), slice.axes.size(), slice.steps.size());
   }
   return slice;
 }
@@ -147,7 +146,7 @@ void strided_slice_rule(RuleContext& context) {
   TensorType type = context.tensor(0);
   for (std::size_t i = 0; i < slice.axes.size(); ++i) {
     const Dim& step = slice.steps[i];
-    if (step.is_constant(0)) context.malformed(fmt::format("step {} is 0", i));
+    if (step.is_constant(0)) context.malformed("step {} is 0", i);
     if (!step.is_constant())
       context.require(Relation::NonZero, step, 0,
                       fmt::format("element {} of operand 4, the steps,", i));
@@ -172,15 +171,14 @@ void windows_rule(RuleContext& context) {
                                      ? dims_of(integers_attribute(binding, "sizes"))
                                      : context.elements(1);
   if (sizes.size() != axes.size())
-    context.malformed(fmt::format("{} sizes for {} axes", sizes.size(), axes.size()));
+    context.malformed("{} sizes for {} axes", sizes.size(), axes.size());
   const auto steps = [&](const char* name) {
     std::vector<std::int64_t> given = integers_or_ones(binding, name, axes.size());
     if (given.size() != axes.size())
-      context.malformed(fmt::format("{} {} for {} axes", given.size(), name, axes.size()));
+      context.malformed("{} {} for {} axes", given.size(), name, axes.size());
     for (std::size_t i = 0; i < given.size(); ++i)
       if (given[i] < 1)
-        context.malformed(
-            fmt::format("element {} of the {} is {}; expected at least 1", i, name, given[i]));
+        context.malformed("element {} of the {} is {}; expected at least 1", i, name, given[i]);
     return given;
   };
   const std::vector<std::int64_t> strides = steps("strides"), dilations = steps("dilations");
@@ -193,8 +191,7 @@ void windows_rule(RuleContext& context) {
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const Dim& size = sizes[i];
     if (const auto constant = size.constant(); constant && *constant < 1) {
-      context.malformed(
-          fmt::format("size {} of a window is {}; expected at least 1", i, *constant));
+      context.malformed("size {} of a window is {}; expected at least 1", i, *constant);
     }
     if (prove_less_equal(1, size, context.symbols) != Proof::Yes) {
       context.require(Relation::GreaterEqual, size, 1, fmt::format("size {} of a window", i));
@@ -219,8 +216,7 @@ void split_rule(RuleContext& context) {
   if (std::optional<std::vector<Dim>> given = given_sizes(context)) {
     sizes = *std::move(given);
     if (sizes.size() != context.binding.results.size()) {
-      context.malformed(
-          fmt::format("{} sizes for {} results", sizes.size(), context.binding.results.size()));
+      context.malformed("{} sizes for {} results", sizes.size(), context.binding.results.size());
     }
     Dim sum = 0;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -297,7 +293,7 @@ void overwrite_rule(RuleContext& context) {
   const Dim start =
       binding.op == Op::overwrite ? Dim(integer_attribute(binding, "start")) : context.scalar(2);
   if (const auto constant = start.constant(); constant && *constant < 0)
-    context.malformed(fmt::format("start is {}; expected at least 0", *constant));
+    context.malformed("start is {}; expected at least 0", *constant);
   if (!start.is_constant()) context.require_extent(start, 2, 0);
   const Dim end = start + update.dims[axis];
   if (prove_less_equal(end, type.dims[axis], context.symbols) != Proof::Yes)

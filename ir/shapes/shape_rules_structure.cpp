@@ -1,7 +1,4 @@
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <utility>
 
 #include "ir/shapes/shape_rules.h"
 
@@ -11,8 +8,8 @@ void check_shape_rule(RuleContext& context) {
   const TensorType& operand = context.tensor(0);
   const std::vector<Dim>& demanded = context.binding.dims;
   if (demanded.size() != operand.rank()) {
-    context.malformed(fmt::format("{} demanded dims for {} of rank {}", demanded.size(),
-                                  context.operand_text(0), operand.rank()));
+    context.malformed("{} demanded dims for {} of rank {}", demanded.size(),
+                      context.operand_text(0), operand.rank());
   }
   for (std::size_t i = 0; i < demanded.size(); ++i) {
     // A symbol that nothing bound before is bound here.

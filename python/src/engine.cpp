@@ -3,8 +3,6 @@
 #include <nanobind/nanobind.h>
 #include <unistd.h>
 
-#include <optional>
-
 #include "python/src/interpreter.h"
 #include "python/src/interruptible.h"
 

@@ -9,10 +9,10 @@
 
 #include "api/anydim.h"
 #include "bench/campaign/worker/schedule_choice.h"
-#include "ir/forwarding_backend.h"
 #include "ir/text/parse.h"
 #include "tests/runtime/temporary_folder.h"
 #include "tests/support/fake_part.h"
+#include "tests/support/forwarding_backend.h"
 #include "tests/support/random_tensors.h"
 
 namespace anydim {

@@ -8,11 +8,11 @@
 #include <string>
 
 #include "ir/error.h"
-#include "ir/forwarding_backend.h"
 #include "runtime/context.h"
 #include "runtime/cuda_device.h"
 #include "tests/runtime/programs.h"
 #include "tests/runtime/temporary_folder.h"
+#include "tests/support/forwarding_backend.h"
 #include "tests/support/host_kernels_gpu.h"
 #include "tests/support/sanitizers.h"
 

@@ -5,11 +5,11 @@
 #include <mutex>
 #include <utility>
 
-#include "ir/forwarding_backend.h"
 #include "ir/host_functions.h"
 #include "ir/region.h"
 #include "ir/shapes/shape_program.h"
 #include "runtime/code_memory.h"
+#include "tests/support/forwarding_backend.h"
 
 namespace anydim::tests {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "ir/forwarding_backend.h"
+#include "tests/support/forwarding_backend.h"
 #include "tuner/database.h"
 
 namespace anydim::tuner::testing {

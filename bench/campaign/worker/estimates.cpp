@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "codegen_cuda/backend.h"
@@ -17,19 +18,49 @@ namespace anydim::campaign {
 
 using Json = nlohmann::ordered_json;
 
+namespace {
+
+using codegen_cuda::CostConstants;
+
+struct CostRow {
+  std::string_view name;
+  double CostConstants::* place;
+};
+constexpr CostRow cost_rows[] = {
+#define ANYDIM_COST(name, value, what) {#name, &CostConstants::name},
+#include "codegen_cuda/cost_constants.def"
+#undef ANYDIM_COST
+};
+
+double& cost_named(CostConstants& constants, std::string_view name) {
+  for (const CostRow& row : cost_rows)
+    if (row.name == name) return constants.*row.place;
+  throw Error(
+      ErrorKind::Malformed,
+      fmt::format("there is no cost constant {}; codegen_cuda/cost_constants.def lists them",
+                  name));
+}
+
+}  // namespace
+
 std::shared_ptr<const ir::Backend> with_constants(const ir::Backend& backend,
                                                   const nlohmann::json& constants) {
   return codegen_cuda::with_target(backend, [&](codegen_cuda::CudaTarget& target) {
-    for (const auto& [name, value] : constants.items())
-      codegen_cuda::set(target.costs, name, value.get<double>());
+    for (const auto& [name, given] : constants.items()) {
+      double& constant = cost_named(target.costs, name);
+      const auto value = given.get<double>();
+      if (!(value > 0))
+        throw Error(ErrorKind::Malformed,
+                    fmt::format("the cost constant {} is positive, got {}", name, value));
+      constant = value;
+    }
   });
 }
 
 Json constants_of(const ir::Backend& backend) {
   Json constants = Json::object();
   codegen_cuda::with_target(backend, [&](const codegen_cuda::CudaTarget& target) {
-    for (const auto& [name, value] : codegen_cuda::list(target.costs))
-      constants[std::string(name)] = value;
+    for (const CostRow& row : cost_rows) constants[std::string(row.name)] = target.costs.*row.place;
   });
   return constants;
 }

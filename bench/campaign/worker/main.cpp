@@ -9,6 +9,7 @@
 
 #include "api/planned.h"
 #include "bench/campaign/worker/campaign_cases.h"
+#include "bench/campaign/worker/replaced_text.h"
 #include "bench/no_device.h"
 #include "codegen_cuda/backend.h"
 #include "tools/command.h"
@@ -44,8 +45,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   try {
     const CompileOptions options = tools::compile_options(common);
-    const auto replaced =
-        device_text.empty() ? nullptr : codegen_cuda::read_replaced_text(device_text);
+    const auto replaced = device_text.empty() ? nullptr : campaign::read_replaced_text(device_text);
     const auto make = [&](bool checked) {
       CompileOptions with = options;
       with.checked_kernels = checked;

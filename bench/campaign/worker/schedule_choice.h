@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/forwarding_backend.h"
+#include "tests/support/forwarding_backend.h"
 
 namespace anydim::campaign {
 

@@ -1,4 +1,4 @@
-#include "codegen_cuda/replaced_text.h"
+#include "bench/campaign/worker/replaced_text.h"
 
 #include <fmt/format.h>
 
@@ -11,15 +11,18 @@
 #include "ir/error.h"
 #include "ir/hash.h"
 
-namespace anydim::codegen_cuda {
+namespace anydim::campaign {
 
-std::shared_ptr<const ReplacedText> read_replaced_text(const std::filesystem::path& folder) {
-  auto replaced = std::make_shared<ReplacedText>();
+using codegen_cuda::DevicePiece;
+
+std::shared_ptr<const codegen_cuda::ReplacedText> read_replaced_text(
+    const std::filesystem::path& folder) {
+  auto replaced = std::make_shared<codegen_cuda::ReplacedText>();
   std::error_code fault;
   for (const auto& file : std::filesystem::directory_iterator(folder, fault)) {
     if (file.path().extension() != ".cuh") continue;
     const std::string name = file.path().stem().string();
-    if (std::ranges::none_of(device_pieces,
+    if (std::ranges::none_of(codegen_cuda::device_pieces,
                              [&](const DevicePiece& piece) { return piece.name == name; }))
       throw Error(ErrorKind::CommandLine,
                   fmt::format("{}: kernels include no such piece; codegen_cuda/device has those "
@@ -42,4 +45,4 @@ std::shared_ptr<const ReplacedText> read_replaced_text(const std::filesystem::pa
   return replaced;
 }
 
-}  // namespace anydim::codegen_cuda
+}  // namespace anydim::campaign
