@@ -119,7 +119,7 @@ std::vector<ir::Schedule> asked(const TestRegion& region, const Target& target, 
                           .form = form,
                           .strides = strides,
                           .left_reuse = left_reuse};
-  return ask(kernel_kind_of(inputs), inputs);
+  return ask(kernel_kind_of(form), inputs);
 }
 
 }  // namespace
@@ -161,7 +161,7 @@ std::vector<ir::Tensor> run(const TestRegion& region, const Target& target,
                         .left_reuse = left_reuse};
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     ir::Tensor tensor = inputs[i];
-    const KernelKind& kind = kernel_kind_of(plan);
+    const KernelKind& kind = kernel_kind_of(form);
     if (const auto layout = kind.packed_layout(plan, i))
       tensor = kind.pack(plan, i, *layout, tensor, fresh_tensor);
     std::memcpy(add(tensor.bytes().size()), tensor.bytes().data(), tensor.bytes().size());
@@ -203,7 +203,7 @@ std::vector<ir::Tensor> run(const TestRegion& region, const Target& target,
     auto bytes = outputs[i].mutable_bytes();
     std::memcpy(bytes.data(), pointers[inputs.size() + i], bytes.size());
   }
-  for (const std::size_t parameter : kernel_kind_of(plan).overwritable(plan)) {
+  for (const std::size_t parameter : kernel_kind_of(plan.form).overwritable(plan)) {
     if (error.check != -1) break;
     const auto bytes = inputs[parameter].bytes();
     const GuardedBuffer both(bytes.size());
