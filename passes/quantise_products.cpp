@@ -8,6 +8,7 @@
 #include <ranges>
 #include <vector>
 
+#include "ir/loops/scalar_access.h"
 #include "passes/binding_writer.h"
 #include "passes/views.h"
 
@@ -121,7 +122,7 @@ class Quantisation {
     Weight weight;
     const Binding* made = definition(operand);
     if (made != nullptr && made->op == Op::transpose &&
-        integers_attribute(*made, "perm") == std::vector<std::int64_t>{1, 0}) {
+        permutation(*made, dims(operand).size()) == std::vector<std::size_t>{1, 0}) {
       weight.transposed = made;
       operand = made->operands[0];
     }
@@ -143,14 +144,14 @@ class Quantisation {
         kept_.contains(product.results[0]))
       return false;
     const std::optional<Weight> weight = weight_of(product.operands[1]);
-    if (!weight || function_.tensor_type(product.operands[0]).rank() < 2 ||
-        tensor_attribute(*weight->constant, "value").elements() < fewest_elements)
-      return false;
+    if (!weight || dims(product.operands[0]).size() < 2) return false;
     const bool transposed = weight->transposed != nullptr;
     const std::int64_t terms = transposed ? weight->width : weight->rows;
-    const Tensor matrix = tensor_attribute(*weight->constant, "value").opened();
-    if (terms < fewest_terms || terms > most_terms ||
-        !std::ranges::all_of(matrix.as<float>(), [](float x) { return std::isfinite(x); }))
+    const Tensor& stored = tensor_attribute(*weight->constant, "value");
+    if (stored.elements() < fewest_elements || terms < fewest_terms || terms > most_terms)
+      return false;
+    const Tensor matrix = stored.opened();
+    if (!std::ranges::all_of(matrix.as<float>(), [](float x) { return std::isfinite(x); }))
       return false;
 
     const Matrix made = quantised(matrix, weight->rows, weight->width, transposed);
@@ -201,7 +202,7 @@ class Quantisation {
   bool keeps_images(const Binding& view) const {
     const std::vector<Dim>&from = dims(view.operands[0]), &to = dims(view.results[0]);
     if (from.empty() || to.empty() || from[0] != to[0]) return false;
-    if (view.op == Op::transpose) return integers_attribute(view, "perm")[0] == 0;
+    if (view.op == Op::transpose) return permutation(view, to.size())[0] == 0;
     if (view.op == Op::windows) return integers_attribute(view, "axes")[0] != 0;
     return info(view.op).has(traits::reshapes);
   }

@@ -76,6 +76,23 @@ TEST(QuantiseProducts, NearWhatTheyWere) {
   expect_near(two_products, bytes, tests::sample(DType::F32, {2, 5, 64}, 3));
 }
 
+// A transpose that names no order turns the dims round; one that leaves them is none.
+TEST(QuantiseProducts, TransposesOfWeights) {
+  const std::string text = R"(
+fn @main(%x: Tensor[(b, 64), f32], %y: Tensor[(b, 96), f32]) where b in [0, 9] {
+  %t = constant(f32 (96, 64) @random(2))
+  %turned = transpose(%t)
+  %left = transpose(%t) {perm = (0, 1)}
+  %z = matmul(%x, %turned)
+  %u = matmul(%y, %left)
+  return %z, %u
+}
+)";
+  const Module bytes = lowered(text);
+  EXPECT_EQ(count(bytes, Op::matmul, DType::U8), 1u);
+  EXPECT_EQ(count(bytes, Op::matmul, DType::F32), 1u);
+}
+
 // What is in one row decides on that row alone: rows of zeros are zeros, rows with no number have
 // none.
 TEST(QuantiseProducts, RowByRow) {
