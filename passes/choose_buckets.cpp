@@ -43,9 +43,8 @@ std::vector<BucketInterval> cut(const BucketInterval& range,
   std::int64_t low = range.low;
   for (const std::int64_t edge : edges) {
     if (edge > range.high) continue;
-    const std::int64_t over = edge % range.multiple;
-    const std::int64_t first = over == 0 ? edge : edge - over + range.multiple;
-    if (first <= std::max(low, range.multiple) || first > range.high) continue;
+    const std::int64_t first = range.size_from(edge);
+    if (first <= std::max(low, range.multiple) || first % range.multiple != 0) continue;
     cells.push_back({low, first - 1, range.multiple});
     low = first;
   }
