@@ -1,5 +1,6 @@
 #include "ir/ops.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <string>
@@ -95,6 +96,12 @@ std::span<const AttributeInfo> attributes_of(Op op) {
   return index().attributes[static_cast<std::size_t>(info(op).op)];
 }
 
+const AttributeInfo* find_attribute(Op op, std::string_view name) {
+  const std::span<const AttributeInfo> all = attributes_of(op);
+  const auto found = std::ranges::find(all, name, &AttributeInfo::name);
+  return found == all.end() ? nullptr : &*found;
+}
+
 std::span<const OpInfo> all_ops() { return table; }
 
 std::optional<Op> op_named(std::string_view text) {
@@ -111,6 +118,15 @@ std::optional<Op> static_twin(Op op) {
 
 std::optional<Op> dynamic_twin(Op op) {
   return op_named(std::string(dynamic_prefix) + std::string(info(op).text));
+}
+
+std::vector<AttributeInfo> literal_attributes(Op dynamic) {
+  const std::optional<Op> fixed = static_twin(dynamic);
+  internal_check(fixed.has_value(), "only dynamic ops take attributes as operands");
+  std::vector<AttributeInfo> list;
+  for (const AttributeInfo& attribute : attributes_of(*fixed))
+    if (find_attribute(dynamic, attribute.name) == nullptr) list.push_back(attribute);
+  return list;
 }
 
 std::size_t first_shape_operand(Op op) {

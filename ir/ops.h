@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace anydim::ir {
 
@@ -96,11 +97,16 @@ struct AttributeInfo {
 
 const OpInfo& info(Op op);
 std::span<const AttributeInfo> attributes_of(Op op);
+// The op's attribute of that name; null where it has none.
+const AttributeInfo* find_attribute(Op op, std::string_view name);
 std::span<const OpInfo> all_ops();
 std::optional<Op> op_named(std::string_view text);
 // The static op of a dynamic one and the other way round, by name; nullopt where there is none.
 std::optional<Op> static_twin(Op op);
 std::optional<Op> dynamic_twin(Op op);
+// The attributes that a dynamic op takes as operands: those that only its static twin has, in the
+// table's order.
+std::vector<AttributeInfo> literal_attributes(Op dynamic);
 // First operand of a dynamic op that decides its shape: those before it are its static twin's.
 std::size_t first_shape_operand(Op op);
 

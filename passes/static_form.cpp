@@ -118,12 +118,6 @@ const std::vector<Dim>* known_elements(const RuleFacts& facts, const Binding& bi
   return shape_data ? &*shape_data : nullptr;
 }
 
-const AttributeInfo* attribute_named(Op op, std::string_view name) {
-  const std::span<const AttributeInfo> all = attributes_of(op);
-  const auto found = std::ranges::find(all, name, &AttributeInfo::name);
-  return found == all.end() ? nullptr : &*found;
-}
-
 // The static twin, where numbers are known for what only it has as attributes: a shape is the
 // result's, the others are the elements of the operands that decide the shape, in order.
 std::optional<Binding> static_form(const RuleFacts& facts, const Binding& binding,
@@ -132,14 +126,13 @@ std::optional<Binding> static_form(const RuleFacts& facts, const Binding& bindin
   const std::size_t shared = first_shape_operand(binding.op);
   Binding made{.op = twin, .results = binding.results, .source = binding.source};
   for (const auto& [name, value] : binding.attributes)
-    if (attribute_named(twin, name) != nullptr) made.attributes.emplace(name, value);
+    if (find_attribute(twin, name) != nullptr) made.attributes.emplace(name, value);
   for (std::size_t i = 0; i < std::min(shared, binding.operands.size()); ++i)
     made.operands.push_back(binding.operands[i]);
   while (!made.operands.empty() && made.operands.back() == no_value) made.operands.pop_back();
 
   std::size_t operand = shared;
-  for (const AttributeInfo& attribute : attributes_of(twin)) {
-    if (attribute_named(binding.op, attribute.name) != nullptr) continue;
+  for (const AttributeInfo& attribute : literal_attributes(binding.op)) {
     const std::size_t from = operand++;
     const bool of_result = attribute.name == "shape";
     if (!of_result && (from >= binding.operands.size() || binding.operands[from] == no_value))
@@ -156,7 +149,7 @@ std::optional<Binding> static_form(const RuleFacts& facts, const Binding& bindin
     if (result.dtype != DType::I64 && result.dtype != DType::I32) return std::nullopt;
     made.attributes.emplace("dtype", result.dtype);
   }
-  if (attribute_named(binding.op, "empty_keeps") != nullptr &&
+  if (find_attribute(binding.op, "empty_keeps") != nullptr &&
       integer_attribute(binding, "empty_keeps") == 0 && integers_attribute(made, "axes").empty())
     made.attributes.erase("axes");
   return made;

@@ -16,18 +16,6 @@ std::string operand_count(std::int64_t count) {
   return fmt::format("{} operand{}", count, count == 1 ? "" : "s");
 }
 
-// The attributes that a dynamic twin takes as operands: those that only the static op has, in the
-// table's order.
-std::vector<AttributeInfo> literal_attributes(Op fixed, Op dynamic) {
-  std::vector<AttributeInfo> list;
-  const auto others = attributes_of(dynamic);
-  for (const AttributeInfo& attribute : attributes_of(fixed)) {
-    const auto same = [&](const AttributeInfo& other) { return other.name == attribute.name; };
-    if (std::none_of(others.begin(), others.end(), same)) list.push_back(attribute);
-  }
-  return list;
-}
-
 bool is_constant_literal(const Binding& binding) {
   return (binding.op == Op::shape || binding.op == Op::dim) &&
          std::all_of(binding.dims.begin(), binding.dims.end(),
@@ -175,7 +163,7 @@ void FunctionParser::choose_twin(Binding& binding, Block& block, const Token& na
   const int most = info(binding.op).maximum_operands;
   if (!dynamic || most < 0 || binding.operands.size() <= static_cast<std::size_t>(most)) return;
   const std::size_t extra = binding.operands.size() - static_cast<std::size_t>(most);
-  const std::vector<AttributeInfo> taken = literal_attributes(binding.op, *dynamic);
+  const std::vector<AttributeInfo> taken = literal_attributes(*dynamic);
   const std::size_t nested = block.bindings.size() - first_literal;
   bool constant = extra <= taken.size() && extra <= nested;
   for (std::size_t i = 0; constant && i < extra; ++i) {
@@ -232,13 +220,10 @@ void FunctionParser::attributes(Binding& binding) {
   if (tokens_.accept("}")) return;
   do {
     const Token name = tokens_.expect(TokenKind::Identifier, "the name of an attribute");
-    const auto known = attributes_of(binding.op);
-    const auto found = std::find_if(known.begin(), known.end(), [&](const AttributeInfo& row) {
-      return row.name == name.text;
-    });
-    if (found == known.end()) {
+    const AttributeInfo* found = find_attribute(binding.op, name.text);
+    if (found == nullptr) {
       std::string names;
-      for (const AttributeInfo& row : known)
+      for (const AttributeInfo& row : attributes_of(binding.op))
         names += fmt::format("{}{}", names.empty() ? "" : ", ", row.name);
       tokens_.fail(name, fmt::format("{} has no attribute '{}'; it takes {}", info(binding.op).text,
                                      printable(name.text), names.empty() ? "none" : names));
