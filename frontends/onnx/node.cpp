@@ -31,12 +31,8 @@ std::string Node::description() const {
   return fmt::format("node {} ({})", quoted_name(name_), printable(proto_.op_type()));
 }
 
-void Node::malformed(std::string_view reason) const {
-  throw Error(ErrorKind::Malformed, fmt::format("{} {}", description(), reason));
-}
-
-void Node::unsupported(std::string_view reason) const {
-  throw Error(ErrorKind::Unsupported, fmt::format("{} {}", description(), reason));
+void Node::refuse(ErrorKind kind, std::string_view reason) const {
+  throw Error(kind, fmt::format("{} {}", description(), reason));
 }
 
 bool Node::has_operand(std::size_t index) const { return optional_operand(index) != ir::no_value; }

@@ -2,19 +2,17 @@
 // bindings it becomes.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "frontends/external_data.h"
 #include "frontends/onnx/function_builder.h"
 #include "ir/module.h"
+#include "ir/refusing.h"
 
 namespace onnx {
 class AttributeProto;
@@ -53,28 +51,15 @@ class Subgraphs {
   virtual bool read_apart(std::vector<Choice> choices, std::vector<ir::Block>& branches) = 0;
 };
 
-class Node {
+class Node final : public Refusing {
  public:
   // `name` is the node's, or what stands for it; `operands` has `no_value` where an optional input
   // is left out.
   Node(FunctionBuilder& builder, ExternalData& external, Subgraphs& subgraphs,
        onnx::NodeProto& proto, std::string name, int opset, std::vector<ir::ValueId> operands);
 
-  int opset() const { return opset_; }                         // of the operator's domain
-  std::string description() const;                             // "node 'x' (Op)"
-  [[noreturn]] void malformed(std::string_view reason) const;  // "node 'x' (Op) REASON"
-  [[noreturn]] void unsupported(std::string_view reason) const;
-  // The reason as fmt::format has it.
-  template <typename First, typename... Rest>
-  [[noreturn]] void malformed(fmt::format_string<First, Rest...> text, First&& first,
-                              Rest&&... rest) const {
-    malformed(fmt::format(text, std::forward<First>(first), std::forward<Rest>(rest)...));
-  }
-  template <typename First, typename... Rest>
-  [[noreturn]] void unsupported(fmt::format_string<First, Rest...> text, First&& first,
-                                Rest&&... rest) const {
-    unsupported(fmt::format(text, std::forward<First>(first), std::forward<Rest>(rest)...));
-  }
+  int opset() const { return opset_; }  // of the operator's domain
+  std::string description() const;      // "node 'x' (Op)"; malformed() and unsupported() begin so
 
   // Operands
   std::size_t operand_count() const { return operands_.size(); }
@@ -235,6 +220,7 @@ class Node {
   }  // no_value where none was given
 
  private:
+  [[noreturn]] void refuse(ErrorKind kind, std::string_view reason) const override;
   const onnx::AttributeProto* find(std::string_view name, int type, std::string_view kind);
   std::string stem() const;
   ir::ValueId unknown(ir::DType dtype, int lists = 0);  // a value of no type yet

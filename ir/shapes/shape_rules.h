@@ -2,22 +2,19 @@
 // the result under construction. Internal to ir; users include ir/shapes/shape_rule.h.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-#include "ir/error.h"
+#include "ir/refusing.h"
 #include "ir/shapes/shape_rule.h"
 
 namespace anydim::ir {
 
-class RuleContext {
+class RuleContext final : public Refusing {
  public:
   RuleContext(const Function& function, const Binding& binding,
               std::span<const OperandFacts> operands, SymbolTable& symbols)
@@ -74,19 +71,9 @@ class RuleContext {
 
   std::string operand_text(std::size_t operand) const;  // "operand 1 (%shape)"
   std::string text(const Dim& dim) const;
-  [[noreturn]] void malformed(const std::string& message) const;
-  [[noreturn]] void unsupported(const std::string& message) const;
-  // The message as fmt::format has it.
-  template <typename First, typename... Rest>
-  [[noreturn]] void malformed(fmt::format_string<First, Rest...> text, First&& first,
-                              Rest&&... rest) const {
-    malformed(fmt::format(text, std::forward<First>(first), std::forward<Rest>(rest)...));
-  }
-  template <typename First, typename... Rest>
-  [[noreturn]] void unsupported(fmt::format_string<First, Rest...> text, First&& first,
-                                Rest&&... rest) const {
-    unsupported(fmt::format(text, std::forward<First>(first), std::forward<Rest>(rest)...));
-  }
+
+ private:
+  [[noreturn]] void refuse(ErrorKind kind, std::string_view reason) const override;
 };
 
 // "Tensor[(n, 384), f32]".

@@ -171,12 +171,8 @@ std::string RuleContext::operand_text(std::size_t operand) const {
 
 std::string RuleContext::text(const Dim& dim) const { return print(function, dim); }
 
-void RuleContext::malformed(const std::string& message) const {
-  throw Error(ErrorKind::Malformed, fmt::format("{}: {}.", describe(function, binding), message));
-}
-
-void RuleContext::unsupported(const std::string& message) const {
-  throw Error(ErrorKind::Unsupported, fmt::format("{}: {}.", describe(function, binding), message));
+void RuleContext::refuse(ErrorKind kind, std::string_view reason) const {
+  throw Error(kind, fmt::format("{}: {}.", describe(function, binding), reason));
 }
 
 std::string text_of(const TensorType& type, const Function& function) {
