@@ -99,7 +99,8 @@ typedef struct anydim_input {
 // A result and the caller's memory for it, which may overlap neither inputs nor other outputs.
 typedef struct anydim_output {
   const char* name;
-  int64_t* dims;       // room for `rank` extents, which the call sets
+  int64_t* dims;       // room for `rank` extents, which the call sets; where it gives the result
+                       // fewer, the first ones are 1
   void* data;          // may be NULL where capacity is 0
   size_t capacity;     // bytes
   size_t size;         // set by the call: bytes of the result

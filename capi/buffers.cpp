@@ -182,7 +182,8 @@ void report_outputs(const std::vector<ir::Tensor>& results, const WantedOutputs&
   for (std::size_t r = 0; r < results.size(); ++r) {
     if (!wanted.outputs[r]) continue;
     anydim_output& output = outputs[*wanted.outputs[r]];
-    std::ranges::copy(results[r].dims(), output.dims);
+    std::int64_t* const dims = std::fill_n(output.dims, output.rank - results[r].rank(), 1);
+    std::ranges::copy(results[r].dims(), dims);
     output.size = results[r].byte_size();
     if (output.size > output.capacity && small.empty())
       small = fmt::format(

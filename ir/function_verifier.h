@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -74,6 +75,7 @@ class FunctionVerifier {
   const VerifyOptions& options_;
   const Binding* binding_ = nullptr;  // being checked, for messages
   std::vector<State> states_;         // by ValueId
+  std::set<ValueId> for_callers_;     // results of drop_ones
 };
 
 }  // namespace anydim::ir

@@ -42,6 +42,8 @@ struct Code {
     DType dtype = DType::F32;
     std::vector<Slot> dims;
     std::int32_t buffer = 0;
+    // Op::drop_ones: the caller gets no dim whose value here is 1; empty: it gets all
+    std::vector<Slot> ones{};
   };
 
   struct Buffer {

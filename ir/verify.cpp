@@ -119,6 +119,9 @@ void FunctionVerifier::use(ValueId id, const Words& role) {
     fail("{}, {}, is not defined before this use", role(), name(id));
   if (states_[id] == State::OutOfScope)
     fail("{}, {}, is used outside the block that defines it", role(), name(id));
+  if (binding_ != nullptr && for_callers_.contains(id))
+    fail("{}, {}, has a rank that only a call tells: nothing but a result of the entry may be it",
+         role(), name(id));
 }
 
 void FunctionVerifier::bindings(const Block& block) {
@@ -130,6 +133,11 @@ void FunctionVerifier::bindings(const Block& block) {
     blocks(binding);
     binding_ = &binding;
     results(binding);
+    if (binding.op == Op::drop_ones) {
+      if (&block != &module_.functions.front().body)
+        fail("stands where no result is a caller's: expected it in the entry, in no inner block");
+      for_callers_.insert(binding.results[0]);
+    }
     callee(binding);
     binding_ = nullptr;
   }

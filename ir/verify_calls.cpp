@@ -94,6 +94,10 @@ void FunctionVerifier::loop_types(const Binding& binding) {
 }
 
 void FunctionVerifier::callee(const Binding& binding) {
+  if ((binding.op == Op::call || binding.op == Op::closure) && binding.callee == 0 &&
+      std::ranges::find(module_.functions[0].body.bindings, Op::drop_ones, &Binding::op) !=
+          module_.functions[0].body.bindings.end())
+    fail("calls the entry, which gives results of a rank that only a call tells (drop_ones)");
   if (binding.op == Op::call) {
     if (binding.callee >= module_.functions.size()) {
       fail("calls function {}, but there are {}", binding.callee, module_.functions.size());

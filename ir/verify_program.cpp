@@ -67,7 +67,7 @@ class ProgramVerifier {
     for (const Code::Input& input : code.inputs) optional_buffer(input.buffer);
     for (const Code::Output& output : code.outputs) {
       optional_buffer(output.buffer);
-      slots(output.dims);
+      slots(output.dims), slots(output.ones);
     }
     for (const Code::Buffer& placed : code.buffers) place(placed);
     for (std::size_t i = 0; i < code.instructions.size(); ++i) {

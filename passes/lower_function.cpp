@@ -40,8 +40,10 @@ Code FunctionLowering::run() {
   add_inputs();
   if (entry_)
     for (std::size_t i = 0; i < function_.body.results.size(); ++i) {
-      internal_check(!output_of_.contains(function_.body.results[i]), "results are distinct");
-      output_of_.emplace(function_.body.results[i], static_cast<std::int32_t>(i));
+      const bool added =
+          output_of_.emplace(computed(function_.body.results[i]), static_cast<std::int32_t>(i))
+              .second;
+      internal_check(added, "results are distinct");
     }
   add_bindings(function_.body);
   add_outputs();
@@ -61,6 +63,8 @@ void FunctionLowering::want(const Dim& dim) {
 void FunctionLowering::find_wanted_elements(const Block& block) {
   for (const Binding& binding : block.bindings) {
     for (const Dim& dim : binding.dims) want(dim);
+    if (binding.op == Op::drop_ones && binding.operands.size() > 1)
+      for (const Dim& element : ones_of(binding)) want(element);
     const std::size_t conditions = binding.op == Op::branch || binding.op == Op::assertion ? 1
                                    : binding.op == Op::loop                                ? 2
                                                                                            : 0;
@@ -81,7 +85,8 @@ void FunctionLowering::find_pooled(const Block& block) {
     }
     const OpInfo& row = info(binding.op);
     const bool kept = row.has(traits::control) && binding.op != Op::region &&
-                      binding.op != Op::call && binding.op != Op::branch;
+                      binding.op != Op::call && binding.op != Op::branch &&
+                      binding.op != Op::drop_ones;
     for (std::size_t o = binding.op == Op::loop ? 2 : 0; kept && o < binding.operands.size(); ++o)
       if (binding.operands[o] != no_value) pooled_[binding.operands[o]] = true;
     if (binding.op == Op::check_shape && pooled_[binding.results[0]])
@@ -427,11 +432,14 @@ void FunctionLowering::add_check_shape(const Binding& binding) {
   for (std::size_t i = 0; i < binding.dims.size(); ++i)
     if (!opened[i])
       check(Relation::Equal, got[i], binding.dims[i], shape_check_text(function_, binding, i));
-  if (auto constant = constants_.find(operand); constant != constants_.end()) {
+  stand_for(operand, result);
+}
+
+// The value lies where the other one does.
+void FunctionLowering::stand_for(ValueId operand, ValueId result) {
+  if (auto constant = constants_.find(operand); constant != constants_.end())
     constants_.emplace(result, constant->second);
-  } else {
-    define(result, buffer_of_[operand]);
-  }
+  else define(result, buffer_of_[operand]);
 }
 
 void FunctionLowering::add_check(const Binding& binding) {
@@ -489,8 +497,10 @@ void FunctionLowering::add_outputs() {
                               name, function_.name));
     std::int32_t buffer = buffer_of(body.results[i]);
     touch(buffer);
+    const auto ones = ones_.find(body.results[i]);
     code_.outputs.push_back({name, type.tensor.dtype,
-                             type.is_tensor() ? ids(type.tensor.dims) : std::vector<Id>{}, buffer});
+                             type.is_tensor() ? ids(type.tensor.dims) : std::vector<Id>{}, buffer,
+                             ones == ones_.end() ? std::vector<Id>{} : ids(ones->second)});
   }
 }
 
@@ -543,8 +553,10 @@ void FunctionLowering::number_slots() {
   slots_.finish(stages, code_);
   for (Code::Instruction& instruction : code_.instructions)
     for_each_slot(instruction, [&](Code::Slot& slot) { slot = slots_.slot(slot); });
-  for (Code::Output& output : code_.outputs)
+  for (Code::Output& output : code_.outputs) {
     for (Code::Slot& dim : output.dims) dim = slots_.slot(dim);
+    for (Code::Slot& one : output.ones) one = slots_.slot(one);
+  }
   for (const CheckIds& ids : check_ids_) {
     Program::Check& check = stages[static_cast<std::size_t>(ids.stage)].checks[ids.check];
     check.left = slots_.slot(ids.left);

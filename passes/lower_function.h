@@ -116,6 +116,10 @@ class FunctionLowering {
   std::int32_t take_place(const ir::Binding& binding, std::size_t parameter);
   std::int32_t add_result(ir::ValueId value);
   void add_check_shape(const ir::Binding& binding);
+  ir::ValueId computed(ir::ValueId result) const;
+  void add_drop_ones(const ir::Binding& binding);
+  std::vector<ir::Dim> ones_of(const ir::Binding& binding) const;
+  void stand_for(ir::ValueId operand, ir::ValueId result);
   void add_check(const ir::Binding& binding);
   void add_assertion(const ir::Binding& binding);
   void add_bind(const ir::Binding& binding);
@@ -166,7 +170,8 @@ class FunctionLowering {
   std::vector<int> uses_;  // as operands and results of blocks, by value; in a loop that the value
                            // comes from outside of, as two
   std::map<ir::ValueId, ir::Tensor> constants_;
-  std::map<ir::ValueId, ir::Dim> scalars_;  // known on the host without a fetch
+  std::map<ir::ValueId, std::vector<ir::Dim>> ones_;  // of results of drop_ones
+  std::map<ir::ValueId, ir::Dim> scalars_;            // known on the host without a fetch
   std::map<ir::ValueId, std::vector<std::pair<std::optional<ir::PackedLayout>, std::int32_t>>>
       constant_buffers_;
   std::map<ir::ValueId, std::int32_t> output_of_;

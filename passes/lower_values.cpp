@@ -1,4 +1,4 @@
-// Lists, tuples and function values.
+// Lists, tuples, function values and outputs whose rank only a call tells.
 
 #include "ir/error.h"
 #include "passes/lower_function.h"
@@ -112,9 +112,38 @@ void FunctionLowering::add_value_binding(const Binding& binding) {
                             source});
       return;
     }
+    case Op::drop_ones: return add_drop_ones(binding);
     default: break;
   }
   throw Error(ErrorKind::Unsupported, source + " is not compiled; --executor reference runs it");
+}
+
+// ---- Outputs whose rank only a call tells ----
+
+// What a result of the function is or, where it is what a drop_ones leaves, was.
+ValueId FunctionLowering::computed(ValueId result) const {
+  for (const Binding& binding : function_.body.bindings)
+    if (binding.op == Op::drop_ones && binding.results[0] == result) return binding.operands[0];
+  return result;
+}
+
+void FunctionLowering::add_drop_ones(const Binding& binding) {
+  std::vector<Dim> ones = ones_of(binding);
+  make_known(ones);
+  ones_.emplace(binding.results[0], std::move(ones));
+  stand_for(binding.operands[0], binding.results[0]);
+}
+
+// What tells of each dim of a drop_ones whether it goes: it does where this is 1.
+std::vector<Dim> FunctionLowering::ones_of(const Binding& binding) const {
+  const std::vector<Dim>& dims = function_.tensor_type(binding.operands[0]).dims;
+  if (binding.operands.size() == 1) return dims;
+  const auto constant = constants_.find(binding.operands[1]);
+  std::vector<Dim> ones;
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(dims.size()); ++i)
+    ones.push_back(constant != constants_.end() ? Dim(constant->second.integer_at(i))
+                                                : Dim::value(binding.operands[1], i));
+  return ones;
 }
 
 }  // namespace anydim::passes

@@ -45,7 +45,8 @@ ValueId RowPacker::plain_binding(const Binding& binding, ValueId value) {
     if (binding.op == Op::gather || binding.op == Op::gather_nd) return picked_rows(binding);
     refuse(binding, "makes something of rows that hidden ones may change");
   }
-  if (!binding.blocks.empty() || info(binding.op).has(traits::control))
+  if (!binding.blocks.empty() ||
+      (info(binding.op).has(traits::control) && binding.op != Op::drop_ones))
     refuse(binding, "is not looked into");
   Binding copy = binding;
   for (ValueId& operand : copy.operands)

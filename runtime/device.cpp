@@ -142,7 +142,12 @@ std::vector<std::int64_t> output_dims(const ir::Code::Output& output,
   dims.reserve(output.dims.size());
   for (const ir::Code::Slot slot : output.dims)
     dims.push_back(slots[static_cast<std::size_t>(slot)]);
-  return dims;
+  if (output.ones.empty()) return dims;
+  std::vector<std::int64_t> ones;
+  ones.reserve(output.ones.size());
+  for (const ir::Code::Slot slot : output.ones)
+    ones.push_back(slots[static_cast<std::size_t>(slot)]);
+  return ir::without_ones(output.name, dims, ones);
 }
 
 }  // namespace anydim::runtime

@@ -36,6 +36,15 @@ std::unordered_set<std::string> names_in(const onnx::GraphProto& graph) {
   return names;
 }
 
+bool reads(const onnx::GraphProto& graph, const std::string& name) {
+  return std::ranges::any_of(graph.node(), [&](const onnx::NodeProto& node) {
+    return std::ranges::find(node.input(), name) != node.input().end() ||
+           std::ranges::any_of(node.attribute(), [&](const onnx::AttributeProto& attribute) {
+             return attribute.has_g() && reads(attribute.g(), name);
+           });
+  });
+}
+
 class GraphImporter : public Subgraphs {
  public:
   GraphImporter(onnx::GraphProto& graph, const Opsets& opsets, ExternalData& external,
@@ -93,6 +102,14 @@ class GraphImporter : public Subgraphs {
     return builder_.rank(value);
   }
 
+  bool is_result(const std::string& output) const override {
+    return inner_graphs_ == 0 && !reads(graph_, output) &&
+           std::ranges::find(graph_.output(), output, &onnx::ValueInfoProto::name) !=
+               graph_.output().end();
+  }
+
+  void drop_ones(const std::string& output, ir::ValueId ones) override { ones_[output] = ones; }
+
   bool read_apart(std::vector<Choice> choices, std::vector<ir::Block>& branches) override {
     internal_check(branches.size() == std::size_t{1} << choices.size(), "every case has a branch");
     if (readings_apart_ + branches.size() > most_readings_apart + 1) return false;
@@ -111,6 +128,7 @@ class GraphImporter : public Subgraphs {
   struct Behind {
     ir::Block block;
     std::optional<Error> refused;
+    std::vector<std::optional<ir::ValueId>> ones{};  // of each result, as drop_ones() takes it
   };
   static constexpr std::size_t most_readings_apart = 16;
 
@@ -270,7 +288,8 @@ class GraphImporter : public Subgraphs {
     std::vector<Behind> cases;
     for (ir::Block& branch : apart.branches)
       cases.push_back(read_behind(std::move(branch), graph, index, ends));
-    if (inner_graphs_ == 0) keep_declared_ranks(cases, ends);
+    const std::vector<std::size_t> levelled =
+        inner_graphs_ == 0 ? level_ranks(node, cases, ends) : std::vector<std::size_t>{};
     for (; apart.choices.size() > 1; apart.choices.pop_back()) {
       std::vector<Behind> joined;
       for (std::size_t i = 0; i < cases.size(); i += 2) {
@@ -291,6 +310,8 @@ class GraphImporter : public Subgraphs {
       if (results[i] >= first_new && !inner() && renamed_.insert(results[i]).second)
         builder_.rename(results[i], ends[i]);
     }
+    for (std::size_t i = 0; i < levelled.size(); ++i)
+      drop_ones(ends[levelled[i]], results[ends.size() + i]);
   }
 
   Behind read_behind(ir::Block branch, const onnx::GraphProto& graph, int index,
@@ -301,6 +322,10 @@ class GraphImporter : public Subgraphs {
     Behind behind;
     try {
       behind.block = import_behind(std::move(branch), graph, index, ends);
+      for (const std::string& end : ends) {
+        const auto found = ones_.find(end);
+        behind.ones.push_back(found == ones_.end() ? std::nullopt : std::optional(found->second));
+      }
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::Internal) throw;
       behind.refused = error;
@@ -309,6 +334,7 @@ class GraphImporter : public Subgraphs {
       inner_graphs_ = inner_graphs;
       apart_.reset();
     }
+    for (const std::string& end : ends) ones_.erase(end);
     builder_.set_strict(strict);
     return behind;
   }
@@ -344,25 +370,53 @@ class GraphImporter : public Subgraphs {
     return node.emit_branch(choice.condition, std::move(blocks));
   }
 
-  // Outputs of a program have one rank. Of cases that give an output several, those that give it
-  // the rank that the model declares are kept, where there are any.
-  void keep_declared_ranks(std::vector<Behind>& cases, const std::vector<std::string>& ends) const {
+  // Where an output of the model has another rank in one case than in another, all cases give it as
+  // many dims, the first ones 1, and a further result that says which of them the output does not
+  // have. The positions of these outputs in `ends`.
+  std::vector<std::size_t> level_ranks(Node& node, std::vector<Behind>& cases,
+                                       const std::vector<std::string>& ends) {
+    std::vector<std::size_t> levelled;
     for (std::size_t i = 0; i < ends.size(); ++i) {
-      const auto declared =
-          std::ranges::find(graph_.output(), ends[i], &onnx::ValueInfoProto::name);
-      if (!declared->type().tensor_type().has_shape()) continue;
-      const auto rank = static_cast<std::size_t>(declared->type().tensor_type().shape().dim_size());
-      const auto given = [&](const Behind& behind) -> std::optional<std::size_t> {
-        return behind.refused ? std::nullopt : declared_rank(behind.block.results[i]);
-      };
-      if (std::ranges::find(cases, rank, given) == cases.end()) continue;
-      for (Behind& behind : cases)
-        if (const auto other = given(behind); other && *other != rank)
-          behind.refused =
-              Error(ErrorKind::Unsupported,
-                    fmt::format("the output {} has rank {} then, and is declared with {}.",
-                                quoted_name(ends[i]), *other, rank));
+      std::set<std::size_t> ranks;
+      bool drops = false;
+      for (const Behind& behind : cases) {
+        if (behind.refused) continue;
+        if (const auto rank = builder_.rank(behind.block.results[i])) ranks.insert(*rank);
+        drops = drops || behind.ones[i];
+      }
+      if (ranks.size() < 2 && !drops) continue;
+      levelled.push_back(i);
+      for (Behind& behind : cases) {
+        if (behind.refused) continue;
+        if (builder_.rank(behind.block.results[i])) level_rank(node, behind, i, *ranks.rbegin());
+        else
+          behind.refused = Error(ErrorKind::Unsupported, fmt::format("the rank of the output {} "
+                                                                     "is not known then",
+                                                                     quoted_name(ends[i])));
+      }
     }
+    return levelled;
+  }
+
+  void level_rank(Node& node, Behind& behind, std::size_t result, std::size_t wanted) {
+    std::vector<ir::ValueId> results = behind.block.results;
+    builder_.reopen(std::move(behind.block));
+    const std::size_t rank = *builder_.rank(results[result]);
+    ir::ValueId ones = ir::no_value;
+    if (!behind.ones[result]) ones = node.index_vector(std::vector<std::int64_t>(rank, 0));
+    else if (*behind.ones[result] == ir::no_value)
+      ones = node.emit(ir::Op::shape_of, {results[result]});
+    else ones = *behind.ones[result];
+    if (rank < wanted) {
+      std::vector<std::int64_t> first(wanted - rank);
+      std::iota(first.begin(), first.end(), std::int64_t{0});
+      ones = node.emit(ir::Op::concat,
+                       {node.index_vector(std::vector<std::int64_t>(first.size(), 1)), ones},
+                       {{"axis", std::int64_t{0}}});
+      results[result] = node.with_axes(results[result], std::move(first));
+    }
+    results.push_back(ones);
+    behind.block = builder_.close_block(std::move(results));
   }
 
   // The block with what follows the node; its results are the values called `ends`.
@@ -457,16 +511,29 @@ class GraphImporter : public Subgraphs {
                                 quoted_name(output.name())));
       }
       check_output_type(output, *found);
-      function.body.results.push_back(*found);
+      function.body.results.push_back(result(output.name(), *found));
       function.result_names.push_back(output.name());
     }
+  }
+
+  // What the caller gets of an output.
+  ir::ValueId result(const std::string& output, ir::ValueId value) {
+    const auto found = ones_.find(output);
+    if (found == ones_.end()) return value;
+    ir::Binding drop{.op = ir::Op::drop_ones, .operands = {value}};
+    if (found->second != ir::no_value) drop.operands.push_back(found->second);
+    const ir::ValueId made = builder_.add_intermediate(output, builder_.dtype(value));
+    drop.results = {made};
+    builder_.add_binding(std::move(drop));
+    return made;
   }
 
   // Exporters and tools leave types behind that stopped being true: they are hints, which inference
   // warns of where they are wrong.
   void note_declared_type(const onnx::ValueInfoProto& declared) {
     const ir::ValueId* found = find_value(declared.name());
-    if (found == nullptr || !declared.type().has_tensor_type() || builder_.lists(*found) > 0)
+    if (found == nullptr || !declared.type().has_tensor_type() || builder_.lists(*found) > 0 ||
+        ones_.contains(declared.name()))
       return;
     ir::Value& value = builder_.function().values[*found];
     const auto& proto = declared.type().tensor_type();
@@ -510,6 +577,9 @@ class GraphImporter : public Subgraphs {
       1};  // the model's names, of inner graphs last
   std::unordered_set<ir::ValueId> renamed_;
   std::optional<Apart> apart_;
+  // by output of the model: which of the dims of 1 of its value it does not have, as drop_ones()
+  // takes it
+  std::unordered_map<std::string, ir::ValueId> ones_;
   std::size_t readings_apart_ = 0;
   std::size_t inner_graphs_ = 0;  // in attributes of nodes, that are being read
 };

@@ -26,21 +26,27 @@ void output_parts(Node& node, Op op, std::vector<ValueId> operands, ir::Attribut
   for (std::size_t i = 0; i < parts.size(); ++i) node.output(i, parts[i]);
 }
 
-// Without axes, every dim of 1 goes. Where a call's inputs tell which dims are 1, they tell the
-// result's rank as well: what follows is read for each of the cases.
+// Without axes, every dim of 1 goes: which these are may not be known before a call. A result of
+// the model has the rank then that the call gives it; where something reads it, and a call's inputs
+// tell which dims are 1, what follows is read for each of the cases.
 void squeeze_ones(Node& node) {
   const ValueId value = node.operand(0);
   std::vector<std::int64_t> ones, open;
+  bool told_by_inputs = true;
   const auto as_inferred = [&] { node.output(0, node.emit(Op::squeeze, {value})); };
   const auto* const dims = node.dims(value);
   if (dims == nullptr) return as_inferred();
   for (std::size_t axis = 0; axis < dims->size(); ++axis) {
     const ir::Proof one = node.proof_of_one((*dims)[axis]);
     if (one == ir::Proof::No) continue;
-    if (one == ir::Proof::Unknown && !node.of_inputs((*dims)[axis])) return as_inferred();
+    if (one == ir::Proof::Unknown && !node.of_inputs((*dims)[axis])) told_by_inputs = false;
     (one == ir::Proof::Yes ? ones : open).push_back(static_cast<std::int64_t>(axis));
   }
-  if (open.empty() || open.size() > most_open_ones) return as_inferred();
+  if (!open.empty() && node.is_result(0)) {
+    node.output(0, ones.empty() ? value : node.without_axes(value, std::move(ones)));
+    return node.drop_ones(0);
+  }
+  if (open.empty() || open.size() > most_open_ones || !told_by_inputs) return as_inferred();
   std::vector<Choice> is_one;
   for (const std::int64_t axis : open) {
     const ValueId extent = node.rank_0(node.dim_of(value, axis));

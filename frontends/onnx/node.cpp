@@ -360,4 +360,12 @@ void Node::output(std::size_t index, ir::ValueId value) {
   if (wants_output(index)) results_[index] = value;
 }
 
+bool Node::is_result(std::size_t index) const {
+  return subgraphs_.is_result(proto_.output(static_cast<int>(index)));
+}
+
+void Node::drop_ones(std::size_t index) {
+  subgraphs_.drop_ones(proto_.output(static_cast<int>(index)), ir::no_value);
+}
+
 }  // namespace anydim::frontends

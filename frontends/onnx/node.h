@@ -42,6 +42,11 @@ class Subgraphs {
   virtual std::vector<ir::ValueId> import(onnx::GraphProto& graph,
                                           const std::vector<ir::ValueId>& arguments,
                                           const std::string& name) = 0;
+  // Whether a node's output is one of the model and nothing else reads it.
+  virtual bool is_result(const std::string& output) const = 0;
+  // That this output, of the model, is to have only those dims whose element of `ones`, an i64
+  // vector, is not 1; no_value: those that are not 1.
+  virtual void drop_ones(const std::string& output, ir::ValueId ones) = 0;
   // As far as it is known.
   virtual std::optional<std::size_t> declared_rank(ir::ValueId value) const = 0;
   // For a node whose outputs have a rank that only the run decides: has what follows the node read
@@ -215,6 +220,8 @@ class Node final : public Refusing {
   std::size_t output_count() const;
   bool wants_output(std::size_t index) const;
   void output(std::size_t index, ir::ValueId value);
+  bool is_result(std::size_t index) const;  // as Subgraphs has it
+  void drop_ones(std::size_t index);        // those of the output, which is_result()
   const std::vector<ir::ValueId>& results() const {
     return results_;
   }  // no_value where none was given

@@ -203,6 +203,7 @@ class Frame {
         return {Item::of(std::move(list))};
       }
       case Op::list_concat: return {list_concat(binding)};
+      case Op::drop_ones: return {drop_ones(binding)};
       case Op::apply: {
         const Item& called = values_[binding.operands[0]];
         Items inputs = *called.elements;
@@ -213,6 +214,20 @@ class Frame {
       default: break;
     }
     internal_error(fmt::format("{} is evaluated with its function", describe(function_, binding)));
+  }
+
+  Tensor drop_ones(const Binding& binding) const {
+    const Tensor& given = tensor(binding.operands[0]);
+    Extents ones = given.dims();
+    if (binding.operands.size() > 1)
+      for (std::size_t i = 0; i < ones.size(); ++i)
+        ones[i] = tensor(binding.operands[1]).integer_at(static_cast<std::int64_t>(i));
+    const auto result = std::ranges::find(function_.body.results, binding.results[0]);
+    const auto output = static_cast<std::size_t>(result - function_.body.results.begin());
+    const std::string& name = output < function_.result_names.size()
+                                  ? function_.result_names[output]
+                                  : function_.values[binding.results[0]].name;
+    return {given.dtype(), without_ones(name, given.dims(), ones), given.bytes(), given.owner()};
   }
 
   static bool given(const Binding& binding, std::size_t operand) {

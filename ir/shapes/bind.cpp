@@ -202,6 +202,20 @@ std::string assertion_failed(const std::string& node, const std::string& message
   return text;
 }
 
+std::vector<std::int64_t> without_ones(std::string_view output, std::span<const std::int64_t> dims,
+                                       std::span<const std::int64_t> ones) {
+  internal_check(ones.size() == dims.size(), "every dim of an output is kept or dropped");
+  std::vector<std::int64_t> kept;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (ones[i] != 1) kept.push_back(dims[i]);
+    else if (dims[i] != 1)
+      throw Error(ErrorKind::Inputs,
+                  fmt::format("output '{}' drops dimension {}: expected 1, got {}",
+                              printable(output), i, dims[i]));
+  }
+  return kept;
+}
+
 std::string shape_text(DType dtype, std::span<const std::int64_t> dims) {
   return fmt::format("{} ({})", name_of(dtype), fmt::join(dims, ", "));
 }

@@ -8,6 +8,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "ir/module.h"
 
@@ -52,6 +53,10 @@ struct ShownTensor {
 };
 std::string assertion_failed(const std::string& node, const std::string& message,
                              std::span<const ShownTensor> shown);
+// `dims` without those whose element of `ones` is 1, as Op::drop_ones leaves them. Throws
+// Error{Inputs}, which names the output, where one of these is not 1.
+std::vector<std::int64_t> without_ones(std::string_view output, std::span<const std::int64_t> dims,
+                                       std::span<const std::int64_t> ones);
 std::string shape_text(DType dtype, std::span<const std::int64_t> dims);  // "f32 (2, 3)"
 
 }  // namespace anydim::ir

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "ir/shapes/shape_rules.h"
@@ -36,6 +38,19 @@ void bind_rule(RuleContext& context) {
   if (!opened.below && !dims[1].mentions(dims[0].leaf()))
     opened.below = info_of({{}, dims[1]}, context.symbols).below;
   context.symbols.declare(dims[0].leaf().symbol, opened);
+}
+
+// Types are of the value before dims are dropped: nothing but the caller reads it after.
+void drop_ones_rule(RuleContext& context) {
+  const TensorType& operand = context.tensor(0);
+  if (context.has(1)) {
+    const TensorType& ones = context.tensor(1);
+    const auto rank = static_cast<std::int64_t>(operand.rank());
+    context.expect(
+        ones.dtype == DType::I64 && ones.rank() == 1 && ones.dims[0].constant() == rank, 1,
+        fmt::format("an i64 vector of {}, the rank of {}", rank, context.operand_text(0)));
+  }
+  context.add_result(operand.dtype, operand.dims, context.shape_data(0));
 }
 
 }  // namespace anydim::ir

@@ -37,6 +37,10 @@ Code CodeParser::code(std::vector<std::size_t>& instructions) {
     tokens_.expect(":");
     output.dtype = read_dtype(tokens_);
     output.dims = slots();
+    const std::size_t begin = tokens_.peek().offset;
+    if (tokens_.accept("drops")) output.ones = slots();
+    if (!output.ones.empty() && output.ones.size() != output.dims.size())
+      tokens_.fail(begin, "expected one number for each dim that an output may drop");
     code.outputs.push_back(std::move(output));
   }
   return code;

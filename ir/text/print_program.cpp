@@ -242,8 +242,9 @@ class Listing {
            std::visit([](const auto& instruction) { return text(instruction); },
                       code.instructions[i]));
     for (const Code::Output& output : code.outputs)
-      line(1, "output {} {}: {}", buffer(output.buffer), quote(output.name),
-           tensor(output.dtype, output.dims));
+      line(1, "output {} {}: {}{}", buffer(output.buffer), quote(output.name),
+           tensor(output.dtype, output.dims),
+           output.ones.empty() ? "" : " drops " + slots(output.ones));
   }
 
   void add(std::size_t number, const Code::Buffer& placed) {

@@ -363,6 +363,28 @@ TEST(CPassThrough, AnInputThatIsAResultIsTheCallersNoMore) {
   EXPECT_OK(api().model_release(model));
 }
 
+TEST(CRanks, ACallMayGiveAResultFewerDims) {
+  anydim_model* model = load(
+      "fn @main(%x: Tensor[(n, m), f32]) {\n  %a = neg(%x)\n  %y = drop_ones(%a)\n  return "
+      "%y\n}\n");
+  anydim_context* context = context_of(model);
+  Buffer<float> x{{3, 1}, {1, 2, 3}}, y{{0, 0}, {0, 0, 0}};
+  const anydim_input input = x.input("x", ANYDIM_F32);
+  anydim_output output = y.output("y", ANYDIM_F32);
+  ASSERT_OK(api().context_run(context, &input, 1, &output, 1));
+  EXPECT_EQ(y.dims, (std::vector<std::int64_t>{1, 3}));
+  EXPECT_EQ(y.elements, (std::vector<float>{-1, -2, -3}));
+  anydim_results* results = nullptr;
+  ASSERT_OK(api().context_run_owned(context, &input, 1, &results));
+  auto tensor = answer<anydim_tensor>();
+  ASSERT_OK(api().results_tensor(results, 0, &tensor));
+  ASSERT_EQ(tensor.rank, 1u);
+  EXPECT_EQ(tensor.dims[0], 3);
+  EXPECT_OK(api().results_release(results));
+  EXPECT_OK(api().context_release(context));
+  EXPECT_OK(api().model_release(model));
+}
+
 class CEncoder : public testing::Test {
  protected:
   void SetUp() override {

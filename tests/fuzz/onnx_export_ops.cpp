@@ -64,6 +64,7 @@ const std::map<Op, const char*>& plain_ops() {
                                                {Op::shape_of, "Shape"},
                                                {Op::dyn_expand_dims, "Unsqueeze"},
                                                {Op::dyn_squeeze, "Squeeze"},
+                                               {Op::drop_ones, "Squeeze"},
                                                {Op::dyn_broadcast_to, "Expand"},
                                                {Op::dyn_strided_slice, "Slice"},
                                                {Op::dyn_tile, "Tile"},

@@ -179,6 +179,27 @@ TEST(Verify, Dims) {
             "function @main, check_shape (%y): demands 2 dims of %x, which is Tensor[(n), f32]");
 }
 
+TEST(Verify, RanksOfCallsAreForCallers) {
+  EXPECT_EQ(message("fn @main(%x) { %y = drop_ones(%x) %z = neg(%y) return %z }"),
+            "function @main, neg (%z): operand 0, %y, has a rank that only a call tells: nothing "
+            "but a result of the entry may be it");
+  const std::string stands =
+      "stands where no result is a caller's: expected it in the entry, in no inner block";
+  EXPECT_EQ(message("fn @main(%x, %c) { %z = if(%c) then { %y = drop_ones(%x) yield %y } else { "
+                    "yield %x } return %z }"),
+            "function @main, drop_ones (%y): " + stands);
+  EXPECT_EQ(message("fn @main(%x) { return %x } fn @f(%x) { %y = drop_ones(%x) return %y }"),
+            "function @f, drop_ones (%y): " + stands);
+  EXPECT_EQ(message("fn @main(%x, %c) { %y = drop_ones(%x) %z = if(%c) then { yield %y } else { "
+                    "yield %x } return %z }"),
+            "function @main, if (%z): a value that a block yields, %y, has a rank that only a call "
+            "tells: nothing but a result of the entry may be it");
+  EXPECT_EQ(message("fn @main(%x) { %y = drop_ones(%x) return %y } fn @f(%x) { %y = call @main(%x) "
+                    "return %y }"),
+            "function @f, call (%y): calls the entry, which gives results of a rank that only a "
+            "call tells (drop_ones)");
+}
+
 TEST(Verify, InferredTypes) {
   VerifyOptions options;
   options.types_inferred = true;

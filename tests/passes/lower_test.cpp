@@ -508,7 +508,7 @@ function 0: @main, 2 slots, 1 leaves
   buffer b1: pool s1 bytes from "y"
   0: stage 0
   1: allocate b1
-  output b1 "y": f32 (s0)
+  output b1 "y": f32 (s0) drops (s1)
 )";
   EXPECT_EQ(reread(text), text);
   expect_refused(
@@ -529,6 +529,9 @@ function 0: @main, 2 slots, 1 leaves
           {"0: stage 0\n", "0: stage 1\n", "text:13:6: expected one of 1 stages, got 1"},
           {"1: allocate b1", "1: jump 3", "text:14:6: expected one of 3 instructions, got 3"},
           {"2 slots", "1 slots", "text:7:10: expected one of 1 slots, got 1"},
+          {"drops (s1)", "drops (s1, s0)",
+           "text:15:27: expected one number for each dim that an output may drop"},
+          {"drops (s1)", "drops (s2)", "text:7:10: expected one of 2 slots, got 2"},
           {"input 0\n", "constant 1\n", "text:7:10: expected one of 1 constants, got 1"},
       },
       reread);

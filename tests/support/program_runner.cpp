@@ -44,7 +44,11 @@ class Runner {
     for (const Code::Output& output : program_.entry().outputs) {
       std::vector<std::int64_t> dims;
       for (Code::Slot slot : output.dims) dims.push_back(at(slot));
-      results.push_back(read(output.buffer, output.dtype, dims));
+      const Tensor held = read(output.buffer, output.dtype, dims);
+      std::vector<std::int64_t> ones(dims.size(), 0);
+      for (std::size_t i = 0; i < output.ones.size(); ++i) ones[i] = at(output.ones[i]);
+      results.emplace_back(held.dtype(), without_ones(output.name, dims, ones), held.bytes(),
+                           held.owner());
     }
     return results;
   }

@@ -478,6 +478,12 @@ void Builder::choose_results() {
   if (results.empty()) results.push_back(function_.body.parameters[0]);
   if (chance(5)) results.push_back(results[0]);
   for (ValueId result : results) {
+    if (function_.name == "main" && chance(8)) {
+      const ValueId dropped = function_.add_value("dropped");
+      function_.body.bindings.push_back(
+          {.op = Op::drop_ones, .operands = {result}, .results = {dropped}});
+      result = dropped;
+    }
     function_.body.results.push_back(result);
     function_.result_names.push_back("out" + std::to_string(function_.result_names.size()));
   }
