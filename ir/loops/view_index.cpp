@@ -64,6 +64,103 @@ void split_linear(Dim linear, std::span<const Dim> dims, std::span<Dim> index,
   }
 }
 
+// Dims of both sides of a reshape that hold the same elements.
+struct DimGroup {
+  std::size_t source, source_end, target, target_end;
+  Dim covered_source, covered_target;  // numbers of elements
+  bool matched;                        // as DimGroups::match() has it
+};
+
+class DimGroups {
+ public:
+  // `sources`, `targets`: positions in `from` and `to` of the dims that take part.
+  DimGroups(const std::vector<Dim>& from, const std::vector<std::size_t>& sources,
+            const std::vector<Dim>& to, const std::vector<std::size_t>& targets,
+            const SymbolTable& symbols)
+      : from_(from), to_(to), sources_(sources), targets_(targets), symbols_(symbols) {}
+
+  std::vector<DimGroup> groups() {
+    std::vector<DimGroup> exact = from_inside();
+    if (std::ranges::all_of(exact, &DimGroup::matched)) return exact;
+    // A reshape that a call makes has as many elements on both sides. Where no group has more of
+    // them than its other side, or none fewer, each has as many: h against (floor_div(h, 2), 2).
+    up_to_rests_ = true;
+    std::vector<DimGroup> rounded = from_inside();
+    const bool down = std::ranges::all_of(rounded, [&](const DimGroup& group) {
+      return is_rest(group.covered_source - group.covered_target);
+    });
+    const bool up = std::ranges::all_of(rounded, [&](const DimGroup& group) {
+      return is_rest(group.covered_target - group.covered_source);
+    });
+    return down || up ? rounded : exact;
+  }
+
+ private:
+  // From the innermost side, a group closes as soon as both sides cover the same number of
+  // elements.
+  std::vector<DimGroup> from_inside() const {
+    std::vector<DimGroup> groups;
+    std::size_t source_end = sources_.size(), target_end = targets_.size();
+    while (source_end > 0 || target_end > 0) {
+      groups.push_back(innermost(source_end, target_end));
+      source_end = groups.back().source;
+      target_end = groups.back().target;
+    }
+    return groups;
+  }
+
+  DimGroup innermost(std::size_t source_end, std::size_t target_end) const {
+    std::size_t source = source_end, target = target_end;
+    Dim covered_source = 1, covered_target = 1;
+    if (source > 0) covered_source = from_[sources_[--source]];
+    if (target > 0) covered_target = to_[targets_[--target]];
+    bool matched = match(covered_source, covered_target);
+    while (!matched && (source > 0 || target > 0)) {
+      // Grow the side that is provably smaller; where that is unknown, take everything left.
+      bool grow_source = target == 0 || (source > 0 && prove_less(covered_source, covered_target,
+                                                                  symbols_) == Proof::Yes);
+      bool grow_target = source == 0 || (target > 0 && prove_less(covered_target, covered_source,
+                                                                  symbols_) == Proof::Yes);
+      if (!grow_source && !grow_target) {
+        const Dim& next_source = from_[sources_[source - 1]];
+        const Dim& next_target = to_[targets_[target - 1]];
+        // A product that divides the other grows: (b, s, 384) against (b * s, 384) and (b, s * 12,
+        // 32).
+        if (simplify(mod(covered_target, covered_source), symbols_).is_constant(0))
+          grow_source = true;
+        else if (simplify(mod(covered_source, covered_target), symbols_).is_constant(0))
+          grow_target = true;
+        else if (match(covered_source * next_source, covered_target)) grow_source = true;
+        else if (match(covered_target * next_target, covered_source)) grow_target = true;
+        else grow_source = grow_target = true;
+      }
+      if (grow_source && source > 0) covered_source = covered_source * from_[sources_[--source]];
+      if (grow_target && target > 0) covered_target = covered_target * to_[targets_[--target]];
+      matched = match(covered_source, covered_target);
+    }
+    return {source, source_end, target, target_end, covered_source, covered_target, matched};
+  }
+
+  bool match(const Dim& a, const Dim& b) const {
+    return same(a, b, symbols_) || (up_to_rests_ && (is_rest(a - b) || is_rest(b - a)));
+  }
+
+  // What rounding to blocks leaves. That it is never negative is what groups() rests on; that it is
+  // small tells a rounded size from another one.
+  bool is_rest(const Dim& difference) const {
+    constexpr std::int64_t largest_rest = 4096;
+    const Interval range = bounds(simplify(difference, symbols_), symbols_);
+    return range.low >= 0 && range.high <= largest_rest;
+  }
+
+  const std::vector<Dim>& from_;
+  const std::vector<Dim>& to_;
+  const std::vector<std::size_t>& sources_;
+  const std::vector<std::size_t>& targets_;
+  const SymbolTable& symbols_;
+  bool up_to_rests_ = false;
+};
+
 }  // namespace
 
 std::vector<Dim> broadcast_index(const std::vector<Dim>& index, const std::vector<Dim>& dims,
@@ -95,50 +192,19 @@ std::vector<Dim> reshape_index(const std::vector<Dim>& index, const std::vector<
     if (!is_one(from[i], symbols)) sources.push_back(i);
   for (std::size_t i = 0; i < to.size(); ++i)
     if (!is_one(to[i], symbols)) targets.push_back(i);
-
-  // From the innermost side, close a group as soon as both sides cover the same number of elements.
-  std::size_t source_end = sources.size(), target_end = targets.size();
-  while (source_end > 0 || target_end > 0) {
-    std::size_t source = source_end, target = target_end;
-    Dim covered_source = 1, covered_target = 1;
-    if (source > 0) covered_source = from[sources[--source]];
-    if (target > 0) covered_target = to[targets[--target]];
-    while (!same(covered_source, covered_target, symbols) && (source > 0 || target > 0)) {
-      // Grow the side that is provably smaller; where that is unknown, take everything left.
-      bool grow_source = target == 0 || (source > 0 && prove_less(covered_source, covered_target,
-                                                                  symbols) == Proof::Yes);
-      bool grow_target = source == 0 || (target > 0 && prove_less(covered_target, covered_source,
-                                                                  symbols) == Proof::Yes);
-      if (!grow_source && !grow_target) {
-        const Dim& next_source = from[sources[source - 1]];
-        const Dim& next_target = to[targets[target - 1]];
-        // A product that divides the other grows: (b, s, 384) against (b * s, 384) and (b, s * 12,
-        // 32).
-        if (simplify(mod(covered_target, covered_source), symbols).is_constant(0))
-          grow_source = true;
-        else if (simplify(mod(covered_source, covered_target), symbols).is_constant(0))
-          grow_target = true;
-        else if (same(covered_source * next_source, covered_target, symbols)) grow_source = true;
-        else if (same(covered_target * next_target, covered_source, symbols)) grow_target = true;
-        else grow_source = grow_target = true;
-      }
-      if (grow_source && source > 0) covered_source = covered_source * from[sources[--source]];
-      if (grow_target && target > 0) covered_target = covered_target * to[targets[--target]];
+  for (const DimGroup& group : DimGroups(from, sources, to, targets, symbols).groups()) {
+    const std::size_t target_count = group.target_end - group.target;
+    if (group.source_end - group.source == 1 && target_count == 1) {
+      result[targets[group.target]] = index[sources[group.source]];
+      continue;
     }
-    std::size_t source_count = source_end - source, target_count = target_end - target;
-    if (source_count == 1 && target_count == 1) {
-      result[targets[target]] = index[sources[source]];
-    } else {
-      Dim linear = 0;
-      for (std::size_t i = source; i < source_end; ++i)
-        linear = linear * from[sources[i]] + index[sources[i]];
-      std::vector<Dim> dims, digits(target_count, Dim(0));
-      for (std::size_t i = target; i < target_end; ++i) dims.push_back(to[targets[i]]);
-      split_linear(simplify(linear, symbols), dims, digits, symbols);
-      for (std::size_t i = 0; i < target_count; ++i) result[targets[target + i]] = digits[i];
-    }
-    source_end = source;
-    target_end = target;
+    Dim linear = 0;
+    for (std::size_t i = group.source; i < group.source_end; ++i)
+      linear = linear * from[sources[i]] + index[sources[i]];
+    std::vector<Dim> dims, digits(target_count, Dim(0));
+    for (std::size_t i = group.target; i < group.target_end; ++i) dims.push_back(to[targets[i]]);
+    split_linear(simplify(linear, symbols), dims, digits, symbols);
+    for (std::size_t i = 0; i < target_count; ++i) result[targets[group.target + i]] = digits[i];
   }
   return result;
 }
