@@ -1,9 +1,11 @@
 #include "passes/fusion_limits.h"
 
 #include <algorithm>
+#include <utility>
 #include <variant>
 #include <vector>
 
+#include "ir/dims/affine.h"
 #include "ir/loops/scalar_program.h"
 
 namespace anydim::passes {
@@ -32,6 +34,57 @@ bool fits(const std::vector<RowStage>& stages) {
   return steps <= maximum_row_steps;
 }
 
+// Whether neighbouring rows meet in `dividend`: an inner loop goes as far as a step of an outer
+// one.
+bool overlap(const Dim& dividend, const RowForm& rows, const SymbolTable& symbols) {
+  const auto strides = [&](const std::vector<Iteration>& loops) {
+    std::vector<std::pair<Dim, const Iteration*>> found;  // absolute
+    for (const Iteration& loop : loops)
+      if (const auto affine = affine_in(dividend, loop.variable); affine && affine->stride != 0)
+        if (const auto stride = affine->stride.constant())
+          found.emplace_back(*stride < 0 ? -*stride : *stride, &loop);
+    return found;
+  };
+  const auto outer = strides(rows.outer), inner = strides(rows.inner);
+  return std::ranges::any_of(inner, [&](const auto& window) {
+    const Dim reach = window.first * (window.second->extent - 1);
+    return std::ranges::any_of(outer, [&](const auto& row) {
+      return prove_less_equal(row.first, reach, symbols) == Proof::Yes;
+    });
+  });
+}
+
+bool divides_overlap(const Dim& dim, const RowForm& rows, const SymbolTable& symbols) {
+  const auto within = [&](const Dim& part) { return divides_overlap(part, rows, symbols); };
+  switch (dim.kind()) {
+    case Dim::Kind::Constant:
+    case Dim::Kind::Symbol:
+    case Dim::Kind::Value: return false;
+    case Dim::Kind::Sum:
+      return std::ranges::any_of(dim.terms(), [&](const Dim::Term& term) {
+        return std::ranges::any_of(term.factors, within);
+      });
+    case Dim::Kind::FloorDiv:
+    case Dim::Kind::Mod:
+      if (overlap(dim.operands()[0], rows, symbols)) return true;
+      [[fallthrough]];
+    default: return std::ranges::any_of(dim.operands(), within);
+  }
+}
+
+// Whether windows that overlap lie over dims that a reshape joined: each element would be divided
+// for as often as windows hold it, which costs more than to lay the joined dims down once.
+bool slides_over_joined_dims(const RowForm& rows, const SymbolTable& symbols) {
+  return std::ranges::any_of(rows.stages, [&](const RowStage& stage) {
+    return std::ranges::any_of(stage.program.steps, [&](const ScalarStep& step) {
+      bool divides = false;
+      for_each_dim(
+          step, [&](const Dim& dim) { divides = divides || divides_overlap(dim, rows, symbols); });
+      return divides;
+    });
+  });
+}
+
 }  // namespace
 
 bool is_small(const LoopForm& form) {
@@ -46,7 +99,8 @@ bool is_small(const LoopForm& form) {
            (sort->depth.empty() ? maximum_program_steps : longest_sort_key);
   if (const auto* attention = std::get_if<AttentionForm>(&form.kind))
     return attention->score.steps.size() <= maximum_program_steps;
-  if (const auto* rows = std::get_if<RowForm>(&form.kind)) return fits(rows->stages);
+  if (const auto* rows = std::get_if<RowForm>(&form.kind))
+    return fits(rows->stages) && !slides_over_joined_dims(*rows, form.symbols);
   if (const auto* matmul = std::get_if<MatmulForm>(&form.kind))
     return matmul->rows.empty() ||
            (fits(matmul->rows) && bounds(matmul->n.extent, form.symbols).high <= longest_fused_row);

@@ -148,6 +148,26 @@ fn @main(%x: Tensor[(b, s, 12), f32]) {
       KernelKinds{"map"});
 }
 
+// Where windows overlap, each element would be found by divisions several times.
+TEST(Fuse, WindowsThatOverlapReadJoinedDimsFromMemory) {
+  const auto windows = [](int stride) {
+    return fmt::format(R"(
+fn @main(%x: Tensor[(n, 8, h, w), f32]) {{
+  %t = transpose(%x) {{perm = (0, 1, 3, 2)}}
+  %shape = shape(n, 8, w*h)
+  %joined = dyn.reshape(%t, %shape)
+  %v = windows(%joined) {{axes = (2), dilations = (1), sizes = (3), strides = ({})}}
+  %m = reduce_max(%v) {{axes = (3)}}
+  return %m
+}})",
+                       stride);
+  };
+  const std::vector<std::vector<Shape>> calls{{{DType::F32, {2, 8, 3, 4}}},
+                                              {{DType::F32, {1, 8, 1, 3}}}};
+  EXPECT_EQ(check(windows(1), calls), (KernelKinds{"map", "rows"}));
+  EXPECT_EQ(check(windows(3), calls), KernelKinds{"rows"});
+}
+
 TEST(Fuse, AnUndecidedBroadcastIsDecidedByTheIndex) {
   EXPECT_EQ(check(R"(
 fn @main(%x: Tensor[(n), f32], %y: Tensor[(m), f32]) {
