@@ -8,6 +8,7 @@
 #include "api/recording.h"
 #include "api/specialize.h"
 #include "ir/error.h"
+#include "ir/shapes/bind.h"
 #include "passes/hide_rows.h"
 #include "passes/remove_padding.h"
 #include "runtime/tick_clock.h"
@@ -274,6 +275,20 @@ ModelContext::ModelContext(std::shared_ptr<const Model> model)
     : model_(std::move(model)), counters_(model_->calls_.enter()),
       timeline_(model_->options_.timeline) {}
 
+void Model::check_shapes(const std::vector<ir::Tensor>& inputs) const {
+  if (inputs.size() != inputs_.size()) return;
+  ir::Function described;
+  described.symbols = symbols_;
+  std::vector<ir::InputShape> shapes;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    if (inputs_[i].any_shape) continue;
+    described.body.parameters.push_back(
+        described.add_value(inputs_[i].name, ir::TensorType{inputs_[i].dtype, inputs_[i].dims}));
+    shapes.push_back({inputs[i].dtype(), inputs[i].dims()});
+  }
+  ir::bind_symbols(described, shapes);
+}
+
 void ModelContext::record(std::shared_ptr<tuner::TraceRecorder> recorder) {
   recorder_ = std::move(recorder);
   tracer_ = recorder_ == nullptr ? nullptr : std::make_shared<const CallTracer>(*model_);
@@ -406,8 +421,14 @@ std::vector<ir::Tensor> ModelContext::call(const CallBegun& begun,
       }
     }
   }
-  std::vector<ir::Tensor> outputs =
-      serving(padded_, model_->padded(cancellation_)).run(inputs, bytes_of(places), stream_call);
+  runtime::Context& padded = serving(padded_, model_->padded(cancellation_));
+  std::vector<ir::Tensor> outputs;
+  try {
+    outputs = padded.run(inputs, bytes_of(places), stream_call);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::Inputs) model_->check_shapes(inputs);
+    throw;
+  }
   settle(outputs, places, model_->output_names_);
   count(CallWay::Padded, begun, padded_, given, outputs);
   return outputs;

@@ -114,6 +114,9 @@ class Model {
   static std::shared_ptr<Model> make(CompileTarget target, ir::Module module,
                                      const CompileOptions& options);
   void append_in_place();
+  // Throws Error{Inputs} with the reason for what a dim must be, where inputs do not fit the model:
+  // programs know numbers alone (passes/fix_dims.cpp).
+  void check_shapes(const std::vector<ir::Tensor>& inputs) const;
   CompileOptions options_for(std::shared_ptr<const Cancellation> cancellation) const;
   std::vector<std::shared_ptr<const runtime::Executable>> compiled() const;  // so far
   std::shared_ptr<const Model> compiled_general() const;                     // null: not yet

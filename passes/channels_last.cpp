@@ -387,8 +387,9 @@ class Layout {
       return writer.constant(
           reordered(tensor, constant_extents(whole), order, constant_extents(ordered)));
     };
-    if (const Tensor* tensor = constant(operand); tensor != nullptr) return in_memory(*tensor);
-    if (const auto narrow = narrow_.find(operand); narrow != narrow_.end())
+    const Tensor* tensor = all_constant(whole) ? constant(operand) : nullptr;
+    if (tensor != nullptr) return in_memory(*tensor);
+    if (const auto narrow = narrow_.find(operand); narrow != narrow_.end() && all_constant(whole))
       return writer.cast(in_memory(narrow->second), function_.tensor_type(operand).dtype);
     const ValueId same_rank =
         whole.size() == dims(operand).size() ? operand : writer.reshaped(operand, whole);

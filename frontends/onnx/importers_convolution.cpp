@@ -55,6 +55,7 @@ void check_channels(Node& node, ValueId x, ValueId weight, std::int64_t groups) 
     node.malformed("has an input 1 (the weight) for {} channels in {} groups; input 0 has {}",
                    *taken * groups, groups, *channels);
   }
+  if (taken) node.hold_extent(x, 1, *taken * groups, "input 0");
 }
 
 // The weight [M, channels of a group, places...] as a matrix a group: [M, depth], or [groups, M /

@@ -46,6 +46,12 @@ ValueId scaled_and_moved(Node& node, ValueId x, ValueId scale, ValueId bias) {
   return node.emit(Op::add, {node.emit(Op::mul, {x, scale}), bias});
 }
 
+// Input 1 has one element for each channel of input 0.
+void hold_channels(Node& node, ValueId x) {
+  if (const auto channels = node.extent(node.operand(1), 0); channels && node.rank(x) > 1)
+    node.hold_extent(x, 1, *channels, "input 0");
+}
+
 }  // namespace
 
 // With training_mode = 1 the batch's own mean and variance, and running ones as further outputs.
@@ -55,6 +61,7 @@ void import_batch_normalization(Node& node) {
   if (node.opset() < 9) node.integer("spatial", 1);
   const ValueId x = node.operand(0);
   const std::size_t rank = node.rank(x);
+  hold_channels(node, x);
   const auto channel = [&](std::size_t operand) {
     return along_channels(node, node.cast(node.operand(operand), node.dtype()), rank);
   };
@@ -87,6 +94,7 @@ void import_instance_normalization(Node& node) {
   const double epsilon = node.real("epsilon", 1e-5);
   const ValueId x = node.operand(0);
   const std::size_t rank = node.rank(x);
+  hold_channels(node, x);
   const ValueId normal = normalised_over(node, x, axes_from(2, rank), epsilon);
   node.output(0, scaled_and_moved(node, normal, along_channels(node, node.operand(1), rank),
                                   along_channels(node, node.operand(2), rank)));

@@ -204,6 +204,7 @@ void import_transposed_convolution(Node& node) {
     node.malformed("has an input 1 (the weight) for {} channels; input 0 has {}", *inputs,
                    *channels);
   }
+  if (inputs) node.hold_extent(x, 1, *inputs, "input 0");
   const std::vector<std::int64_t>& strides = windows.strides();
   const std::vector<std::int64_t> ones(count, 1), twos(count, 2);
   const std::vector<std::int64_t> more = Windows::attribute(node, "output_padding", count, 0, 0);

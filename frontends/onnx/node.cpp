@@ -8,6 +8,7 @@
 #include "frontends/onnx/tensor.h"
 #include "frontends/sizes.h"
 #include "ir/error.h"
+#include "ir/shapes/shape_rule.h"
 #include "onnx_schema/onnx.pb.h"
 
 namespace anydim::frontends {
@@ -99,6 +100,24 @@ const ir::Dim* Node::dim(ir::ValueId value, std::int64_t axis) const {
 std::optional<std::int64_t> Node::extent(ir::ValueId value, std::int64_t axis) const {
   const ir::Dim* found = dim(value, axis);
   return found == nullptr ? std::nullopt : found->constant();
+}
+
+void Node::hold_extent(ir::ValueId value, std::int64_t axis, std::int64_t extent,
+                       std::string_view name) {
+  const ir::Dim* found = dim(value, axis);
+  if (found == nullptr) return;
+  if (const auto known = found->constant(); known && *known != extent)
+    malformed("takes {} with dimension {} of {}, got {}", name, axis, extent, *known);
+  if (found->is_constant() || !of_inputs(*found)) return;
+  ir::Binding check = ir::check_of(
+      {ir::Relation::Equal, *found, extent, fmt::format("dimension {} of {}", axis, name), {}},
+      description());
+  check.source = name_.substr(0, longest_source);
+  builder_.add_binding(std::move(check));
+  const std::vector<ir::Dim>& before = *dims(value);
+  std::vector<std::optional<ir::Dim>> after(before.begin(), before.end());
+  after[static_cast<std::size_t>(axis)] = extent;
+  builder_.know(value, after);
 }
 
 bool Node::same_extent(ir::ValueId a, std::int64_t a_axis, ir::ValueId b,

@@ -101,6 +101,10 @@ class Node final : public Refusing {
   std::size_t axis(std::int64_t axis,
                    std::size_t rank) const;  // from the front; Malformed out of range
   void check_same_dtypes() const;            // of all operands; Malformed where they differ
+  // Malformed where the dim, of what the node's text calls `name`, is known to be another number.
+  // Where a call's inputs tell it, the call checks it, and it is that number from here on.
+  void hold_extent(ir::ValueId value, std::int64_t axis, std::int64_t extent,
+                   std::string_view name);
   // Malformed where the operand's rank or a dim is known to differ from that of `like`. `name` is
   // the operand's, `wanted` says whose shape it is.
   void check_same_shape(std::size_t operand, std::string_view name, ir::ValueId like,

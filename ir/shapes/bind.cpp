@@ -85,6 +85,8 @@ class Binder {
     const std::string shown = info.unbacked ? "" : symbol;
     const std::string reason =
         info.reason.empty() ? "" : fmt::format("; the range comes from {}", info.reason);
+    if (info.low == info.high && got != info.low)
+      fail(place, shown, fmt::format("{}", info.low), reason);
     if (got > info.high) fail(place, shown, fmt::format("at most {}", info.high), reason);
     if (got < info.low) fail(place, shown, fmt::format("at least {}", info.low), reason);
     if (info.multiple > 1 && got % info.multiple != 0)

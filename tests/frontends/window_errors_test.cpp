@@ -1,9 +1,11 @@
 // One test for each thing that can be wrong with a convolution or a pooling node, with the whole
 // message.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <functional>
 
+#include "ir/shapes/infer.h"
 #include "tests/frontends/model_builder.h"
 
 namespace anydim::frontends {
@@ -68,6 +70,28 @@ TEST(WindowErrors, Groups) {
   EXPECT_EQ(conv_failure("ConvTranspose", {"x", "w4"}, group(3)),
             "malformed: node 'one' (ConvTranspose) has group = 3, which does not divide the 4 "
             "channels of input 0");
+}
+
+// A weight, or what scales channels, says how many channels there are, where the model does not.
+TEST(WindowErrors, ChannelsThatTheModelLeavesOpen) {
+  const auto dims = [](const std::string& op, const std::vector<std::string>& inputs,
+                       std::int64_t groups) {
+    ModelBuilder builder(17);
+    builder.input("x", f32, {"n", "c", 8, 8}).output("y");
+    builder.initialiser("w", f32, {4, 1, 3, 3}).set_raw_data(std::string(4 * 9 * 4, '\0'));
+    builder.initialiser("s", f32, {4}).set_raw_data(std::string(16, '\0'));
+    NodeBuilder node = builder.node(op, inputs, {"y"}).name("one");
+    if (groups > 0) node.integer("group", groups);
+    ir::Module module = builder.read();
+    ir::infer_types(module);
+    const ir::SymbolInfo& channels = *module.functions[0].symbols.find("c");
+    return fmt::format("{} to {} because {}", channels.low, channels.high, channels.reason);
+  };
+  const std::string four = "4 to 4 because check 'one'";
+  EXPECT_EQ(dims("Conv", {"x", "w"}, 4), four);
+  EXPECT_EQ(dims("BatchNormalization", {"x", "s", "s", "s", "s"}, 0), four);
+  EXPECT_EQ(dims("InstanceNormalization", {"x", "s", "s"}, 0), four);
+  EXPECT_EQ(dims("ConvTranspose", {"x", "w"}, 1), four);
 }
 
 TEST(WindowErrors, Ranks) {
