@@ -1,5 +1,4 @@
 // Contexts, their calls, and results and traces that come of them.
-#include <fmt/format.h>
 
 #include <mutex>
 #include <optional>
@@ -283,8 +282,8 @@ namespace {
 const ir::Tensor& result_at(const ResultsObject& results, std::size_t index) {
   if (index >= results.tensors.size())
     throw Error(ErrorKind::CommandLine,
-                fmt::format("argument 'index' is {}, and there are {} results: expected less",
-                            index, results.tensors.size()));
+                "argument 'index' is {}, and there are {} results: expected less", index,
+                results.tensors.size());
   return results.tensors[index];
 }
 

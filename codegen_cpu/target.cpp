@@ -168,13 +168,12 @@ Target detect_target(std::string_view most) {
                                    [&](const NamedTarget& named) { return named.name == most; });
   if (wanted == std::end(all_targets))
     throw Error(ErrorKind::CommandLine,
-                fmt::format("unknown processor level {}: it is one of x86-64, avx2, avxvnni, "
-                            "avx512, avx512vnni, avx512bf16 and amx",
-                            most));
+                "unknown processor level {}: it is one of x86-64, avx2, avxvnni, "
+                "avx512, avx512vnni, avx512bf16 and amx",
+                most);
   if (!offers(processor, wanted->target))
-    throw Error(ErrorKind::Resource,
-                fmt::format("this processor offers {}, not {}: ask for a lower level",
-                            level_name(processor.best), most));
+    throw Error(ErrorKind::Resource, "this processor offers {}, not {}: ask for a lower level",
+                level_name(processor.best), most);
   return wanted->target;
 }
 

@@ -160,7 +160,7 @@ EmittedKernel AttentionMma::emit(const PlanInputs& inputs, const ir::Bucket& buc
   const std::string query = operand_rows(kernel, scope, operands->query),
                     key = operand_rows(kernel, scope, operands->key),
                     value = operand_rows(kernel, scope, operands->value);
-  scope.line(fmt::format("const OperandRows query{}, key{}, value{};", query, key, value));
+  scope.line("const OperandRows query{}, key{}, value{};", query, key, value);
   scope.line(
       "Kernel::run(place, query, key, value, output, rows, keys, tiles, added, score_value, "
       "write_element);");

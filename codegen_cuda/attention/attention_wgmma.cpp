@@ -204,27 +204,26 @@ EmittedKernel AttentionWgmma::emit(const PlanInputs& inputs, const ir::Bucket& b
                    .block_rows = "Kernel::block_rows",
                    .points = "1",
                    .slot = "0",
+  scope.line("const auto place_of = [&]({} number) {{ return {}; }};", number, place_of);
+  write_lambda(scope, "at_place", "const BlockPlace& place, const auto& work",
+               [&](CodeScope& at_place) {
+                 begin_point(kernel, at_place, form);
+                 write_row_functions(kernel, at_place, form, mapped->operands, score);
+                 const auto rows = [&](const MappedRows& of) {
+                   return fmt::format("{{static_cast<int>({}), static_cast<int>({})}}",
+                                      write_index(kernel, at_place, of.column),
+                                      write_index(kernel, at_place, of.row));
+                 };
+                 at_place.line(
+                     "work(Kernel::Rows{{{}, {}, {}}}, output, rows, keys, tiles, added, "
+                     "score_value, write_element);",
+                     rows(mapped->query), rows(mapped->key), rows(mapped->value));
+               });
                    .search = fields.persistent ? "Search::Alone" : "Search::Together"});
   scope.line(
-      fmt::format("const auto place_of = [&]({} number) {{ return {}; }};", number, place_of));
-  write_lambda(
-      scope, "at_place", "const BlockPlace& place, const auto& work", [&](CodeScope& at_place) {
-        begin_point(kernel, at_place, form);
-        write_row_functions(kernel, at_place, form, mapped->operands, score);
-        const auto rows = [&](const MappedRows& of) {
-          return fmt::format("{{static_cast<int>({}), static_cast<int>({})}}",
-                             write_index(kernel, at_place, of.column),
-                             write_index(kernel, at_place, of.row));
-        };
-        at_place.line(
-            fmt::format("work(Kernel::Rows{{{}, {}, {}}}, output, rows, keys, tiles, added, "
-                        "score_value, write_element);",
-                        rows(mapped->query), rows(mapped->key), rows(mapped->value)));
-      });
-  scope.line(fmt::format(
       "Kernel::run(static_cast<{}>({}), place_of, at_place, tensor_map0, tensor_map1, tensor_map2, "
       "error);",
-      number, write_index(kernel, scope, numbers)));
+      number, write_index(kernel, scope, numbers));
   kernel.end_entry();
 
   ir::DeviceLaunch launch;

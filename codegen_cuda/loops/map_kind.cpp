@@ -124,8 +124,7 @@ class MapKind : public KernelKind {
     Dim blocks(1);
     for (std::size_t i = 0; i < form.parts.size(); ++i) {
       const ir::MapPart& part = form.parts[i];
-      if (form.parts.size() > 1)
-        entry.line(fmt::format("// Part {} of {}", i + 1, form.parts.size()));
+      if (form.parts.size() > 1) entry.line("// Part {} of {}", i + 1, form.parts.size());
       blocks = ir::max(blocks, write_map_part(kernel, entry, part, schedule.vector, threads));
     }
     kernel.end_entry();
