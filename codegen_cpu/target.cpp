@@ -153,14 +153,6 @@ bool offers(const Processor& processor, const Target& target) {
 
 }  // namespace
 
-std::vector<NamedTarget> offered_targets() {
-  const Processor processor = detect_processor();
-  std::vector<NamedTarget> offered;
-  std::ranges::copy_if(all_targets, std::back_inserter(offered),
-                       [&](const NamedTarget& named) { return offers(processor, named.target); });
-  return offered;
-}
-
 Target detect_target(std::string_view most) {
   const Processor processor = detect_processor();
   if (most.empty()) return processor.best;

@@ -337,18 +337,4 @@ std::int64_t Database::measurement_count() const {
   return connection_->sqlite.number("SELECT count(*) FROM measurements");
 }
 
-std::string Database::integrity() const {
-  sqlite::Statement check(connection_->sqlite, "PRAGMA integrity_check");
-  std::string findings;
-  while (check.step()) {
-    const std::string line = check.text();
-    if (line != "ok") findings += (findings.empty() ? "" : "; ") + line;
-  }
-  sqlite::Statement references(connection_->sqlite, "PRAGMA foreign_key_check");
-  while (references.step())
-    findings += (findings.empty() ? "" : "; ") +
-                fmt::format("a row of {} refers to nothing", references.text());
-  return findings;
-}
-
 }  // namespace anydim::tuner

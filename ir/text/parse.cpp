@@ -493,20 +493,4 @@ Module parse(std::string_view text, const ParseOptions& options) {
   return module;
 }
 
-Dim parse_dim(std::string_view text) {
-  TokenStream tokens(text, "dim");
-  DimScope scope;
-  scope.symbol = [](const Token& token) { return Dim::symbol(token.text); };
-  const Dim dim = read_dim(tokens, scope);
-  if (tokens.peek().kind != TokenKind::End) tokens.expected("the end of the dim");
-  return dim;
-}
-
-Tensor parse_tensor(std::string_view text) {
-  TokenStream tokens(text, "tensor");
-  Tensor tensor = read_tensor(tokens, {}, {});
-  if (tokens.peek().kind != TokenKind::End) tokens.expected("the end of the tensor");
-  return tensor;
-}
-
 }  // namespace anydim::ir
