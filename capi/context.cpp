@@ -34,15 +34,9 @@ struct TraceObject {
 };
 
 template <>
-struct HandleTraits<anydim_context> {
-  using Object = ContextObject;
-  static constexpr HandleKind kind = HandleKind::Context;
-};
+struct HandleTraits<anydim_context> : HandleOf<HandleKind::Context, ContextObject> {};
 template <>
-struct HandleTraits<anydim_trace> {
-  using Object = TraceObject;
-  static constexpr HandleKind kind = HandleKind::Trace;
-};
+struct HandleTraits<anydim_trace> : HandleOf<HandleKind::Trace, TraceObject> {};
 
 namespace {
 

@@ -25,7 +25,7 @@ bool later_rows_see_more(const KernelWriter& kernel) {
   return !range.ends.empty() && range.begins.empty();
 }
 
-std::string place_of(KernelWriter& kernel, CodeScope& scope, const AttentionRows& rows,
+std::string place_of(KernelWriter& kernel, CodeScope& scope, const DirectOperand& rows,
                      const std::string& pointer) {
   const auto buffer = static_cast<std::size_t>(rows.buffer);
   const std::string offset =
@@ -171,7 +171,7 @@ void write_store_function(KernelWriter& kernel, CodeScope& scope, const std::str
                });
 }
 
-std::string operand_rows(KernelWriter& kernel, CodeScope& scope, const AttentionRows& rows) {
+std::string operand_rows(KernelWriter& kernel, CodeScope& scope, const DirectOperand& rows) {
   return place_of(kernel, scope, rows, "const unsigned short*");
 }
 

@@ -22,7 +22,7 @@ class AttentionMma final : public AttentionKind {
   std::string_view name() const override { return "attention_mma"; }
 
   bool accepts(const PlanInputs& inputs) const override {
-    if (!std::holds_alternative<ir::AttentionForm>(inputs.form.kind)) return false;
+    if (!AttentionKind::accepts(inputs)) return false;
     const ir::AttentionForm& form = attention_form(inputs);
     // Rows and keys are counted in 32 bits.
     for (const Dim& extent : {form.row.extent, form.key.extent})

@@ -21,9 +21,6 @@ constexpr std::int64_t block_rows = 16, lanes = 32, threads = 128;
 class AttentionSimt final : public AttentionKind {
  public:
   std::string_view name() const override { return "attention_simt"; }
-  bool accepts(const PlanInputs& inputs) const override {
-    return std::holds_alternative<ir::AttentionForm>(inputs.form.kind);
-  }
 
   // Fewer columns a lane than the widest head needs mean that scores are computed more than once.
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket&) const override {

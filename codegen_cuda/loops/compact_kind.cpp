@@ -188,16 +188,13 @@ class CompactWriter {
   RowParts parts_;
 };
 
-class CompactKind : public KernelKind {
+class CompactKind : public KindOf<CompactForm> {
  public:
   std::string_view name() const override { return "compact"; }
-  bool accepts(const PlanInputs& inputs) const override {
-    return std::holds_alternative<CompactForm>(inputs.form.kind);
-  }
 
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs,
                                        const ir::Bucket& bucket) const override {
-    const auto& form = std::get<CompactForm>(inputs.form.kind);
+    const auto& form = form_of(inputs);
     KernelWriter sizes(inputs, bucket, "");
     const std::int64_t most =
         sizes.interval_of(ir::simplify(linear_space(sizes, form.space).points, sizes.symbols()))
@@ -218,7 +215,7 @@ class CompactKind : public KernelKind {
 
   double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
                   std::span<const std::int64_t> keys) const override {
-    const auto& form = std::get<CompactForm>(inputs.form.kind);
+    const auto& form = form_of(inputs);
     const CompactSchedule fields = CompactSchedule::from(schedule);
     const double points = points_at(inputs, form.space, keys), clocks = point_clocks(form.program);
     const auto threads = static_cast<double>(fields.threads),
@@ -253,7 +250,7 @@ class CompactKind : public KernelKind {
 
   EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket,
                      const ir::Schedule& schedule, bool) const override {
-    const auto& form = std::get<CompactForm>(inputs.form.kind);
+    const auto& form = form_of(inputs);
     const CompactSchedule fields = CompactSchedule::from(schedule);
     KernelWriter kernel(inputs, bucket, fmt::format("// {}\n", to_string(schedule)));
     CompactWriter writer(kernel, form, fields);

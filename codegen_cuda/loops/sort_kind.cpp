@@ -316,18 +316,15 @@ std::int64_t longest_row(const PlanInputs& inputs, const ir::Bucket& bucket) {
   return KernelWriter(inputs, bucket, "").interval_of(form.item.extent).high;
 }
 
-class SortKind : public KernelKind {
+class SortKind : public KindOf<SortForm> {
  public:
   std::string_view name() const override { return "sort"; }
-  bool accepts(const PlanInputs& inputs) const override {
-    return std::holds_alternative<SortForm>(inputs.form.kind);
-  }
 
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs,
                                        const ir::Bucket& bucket) const override {
     const std::int64_t longest = longest_row(inputs, bucket);
     // A thread that computes keys at each comparison holds less, so that there are more of them.
-    const bool keyed = std::get<SortForm>(inputs.form.kind).depth.empty();
+    const bool keyed = form_of(inputs).depth.empty();
     const std::int64_t items = keyed && widest_entry(inputs) <= 8 ? 8 : 4;
     std::vector<ir::Schedule> schedules{SortSchedule{.items = items}.schedule()};
     for (const SortSchedule& fields : {SortSchedule{32, 4}, SortSchedule{128, 4}}) {
@@ -338,7 +335,7 @@ class SortKind : public KernelKind {
 
   double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
                   std::span<const std::int64_t> keys) const override {
-    const auto& form = std::get<SortForm>(inputs.form.kind);
+    const auto& form = form_of(inputs);
     const SortSchedule fields = SortSchedule::from(schedule);
     const SortEntry entry = entry_of(form, false);
     const double rows = points_at(inputs, form.outer, keys),
@@ -383,7 +380,7 @@ class SortKind : public KernelKind {
   std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {
     std::vector<std::vector<std::int64_t>> edges;
     for (const Dim& key : inputs.region.keys) {
-      const bool is_item = key == std::get<SortForm>(inputs.form.kind).item.extent;
+      const bool is_item = key == form_of(inputs).item.extent;
       edges.push_back(is_item ? std::vector<std::int64_t>{129, 513, 2049}
                               : std::vector<std::int64_t>{});
     }
@@ -405,7 +402,7 @@ class SortKind : public KernelKind {
 
   EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket,
                      const ir::Schedule& schedule, bool) const override {
-    const auto& form = std::get<SortForm>(inputs.form.kind);
+    const auto& form = form_of(inputs);
     const SortSchedule fields = SortSchedule::from(schedule);
     KernelWriter kernel(inputs, bucket, fmt::format("// {}\n", to_string(schedule)));
     SortWriter writer(kernel, form, fields);

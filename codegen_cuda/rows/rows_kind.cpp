@@ -50,7 +50,7 @@ int contiguity(const PlanInputs& inputs, const RowForm& form, const ir::DimLeaf&
   return balance;
 }
 
-class RowsKind : public KernelKind {
+class RowsKind : public KindOf<RowForm> {
  public:
   std::string_view name() const override { return "rows"; }
   bool takes_segments() const override { return true; }
@@ -60,13 +60,9 @@ class RowsKind : public KernelKind {
                                       contiguity(inputs, form, form.inner.back().variable);
   }
 
-  bool accepts(const PlanInputs& inputs) const override {
-    return std::holds_alternative<RowForm>(inputs.form.kind);
-  }
-
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs,
                                        const ir::Bucket& bucket) const override {
-    const auto& form = std::get<RowForm>(inputs.form.kind);
+    const auto& form = form_of(inputs);
     KernelWriter sizes(inputs, bucket, "");
     // A segment's length is not known; it is taken for a text's.
     constexpr std::int64_t typical_segment = 512;
@@ -145,7 +141,7 @@ class RowsKind : public KernelKind {
     // The second key, where there is one, is the length of a row: other lengths suit other groups
     // of threads.
     std::vector<std::vector<std::int64_t>> edges(inputs.region.keys.size());
-    const auto& form = std::get<RowForm>(inputs.form.kind);
+    const auto& form = form_of(inputs);
     for (std::size_t i = 0; i < inputs.region.keys.size(); ++i) {
       const bool of_row =
           std::any_of(form.inner.begin(), form.inner.end(), [&](const ir::Iteration& loop) {
@@ -160,7 +156,7 @@ class RowsKind : public KernelKind {
 
   std::optional<std::string> misfit(const PlanInputs& inputs,
                                     const ir::Schedule& schedule) const override {
-    const auto& form = std::get<RowForm>(inputs.form.kind);
+    const auto& form = form_of(inputs);
     const RowsSchedule fields = RowsSchedule::from(schedule);
     if (fields.across != 0 ? fields.threads < 1 || fields.threads > 32 || form.outer.empty()
                            : threads_misfit(fields.threads).has_value()) {
@@ -175,7 +171,7 @@ class RowsKind : public KernelKind {
 
   EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket,
                      const ir::Schedule& schedule, bool) const override {
-    const auto& given = std::get<RowForm>(inputs.form.kind);
+    const auto& given = form_of(inputs);
     const RowsSchedule fields = RowsSchedule::from(schedule);
     const RowForm form = fields.items > 0 ? with_kept_loads(given) : without_scratch(given);
     KernelWriter kernel(inputs, bucket, fmt::format("// {}\n", to_string(schedule)));
