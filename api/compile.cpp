@@ -62,8 +62,8 @@ void check_region_names(const ir::Module& module) {
     std::vector<std::string> names;
     for (const ir::Region& region : module.regions) names.push_back(region.name);
     throw Error(ErrorKind::CommandLine,
-                fmt::format("policy of the region '{}': the program has no such region; it has {}",
-                            choice.region, fmt::join(names, ", ")));
+                "policy of the region '{}': the program has no such region; it has {}",
+                choice.region, fmt::join(names, ", "));
   }
 }
 

@@ -107,9 +107,9 @@ ProductPlaces find_places(runtime::Context& context, const GpuMatmul& shape) {
     }
     if (operands.x == 0 || operands.w == 0 || operands.bias == 0) {
       throw Error(ErrorKind::Unsupported,
-                  fmt::format("the product of {} x {} x {} did not become one launch a copy, so "
-                              "there is nothing to compare",
-                              shape.m, shape.n, shape.k));
+                  "the product of {} x {} x {} did not become one launch a copy, so there is "
+                  "nothing to compare",
+                  shape.m, shape.n, shape.k);
     }
     places.operands.push_back(operands);
   }
@@ -242,10 +242,10 @@ LibraryChoice choose(const LibraryRuns& runs, const GpuMatmul& shape, int most) 
   for (std::size_t i = 0; i < offered.size(); ++i) {
     if (const std::string why = runs.first_call(offered[i]); !why.empty()) {
       if (i > 0) continue;
-      throw Error(ErrorKind::Resource,
-                  fmt::format("cuBLASLt's first choice for {} x {} x {} does not run ({}); bench "
-                              "without --vs cublas",
-                              shape.m, shape.n, shape.k, why));
+      throw Error(
+          ErrorKind::Resource,
+          "cuBLASLt's first choice for {} x {} x {} does not run ({}); bench without --vs cublas",
+          shape.m, shape.n, shape.k, why);
     }
     choice.algorithms.push_back(offered[i]);
     choice.timers.push_back(runs.timer(offered[i], runs.products()));

@@ -91,8 +91,8 @@ std::vector<ir::Tensor> arrange_inputs(const std::vector<InputInfo>& wanted,
                                        const NamedTensors& given) {
   for (const auto& [name, tensor] : given) {
     if (std::ranges::none_of(wanted, [&](const InputInfo& input) { return input.name == name; })) {
-      throw Error(ErrorKind::Inputs, fmt::format("the model has no input '{}'; its inputs are {}",
-                                                 ir::printable(name), listed(wanted)));
+      throw Error(ErrorKind::Inputs, "the model has no input '{}'; its inputs are {}",
+                  ir::printable(name), listed(wanted));
     }
   }
   std::vector<ir::Tensor> arranged;
@@ -103,17 +103,16 @@ std::vector<ir::Tensor> arrange_inputs(const std::vector<InputInfo>& wanted,
       continue;
     }
     if (found == given.end())
-      throw Error(ErrorKind::Inputs, fmt::format("input '{}' is missing; the model's inputs are {}",
-                                                 ir::printable(input.name), listed(wanted)));
+      throw Error(ErrorKind::Inputs, "input '{}' is missing; the model's inputs are {}",
+                  ir::printable(input.name), listed(wanted));
     ir::Tensor tensor = found->second;
     if (input.dtype == ir::DType::BF16 && tensor.dtype() == ir::DType::U16) {
       tensor = ir::Tensor(ir::DType::BF16, tensor.dims(), tensor.bytes(), tensor.owner());
     }
     if (tensor.dtype() != input.dtype || (tensor.rank() != input.dims.size() && !input.any_shape)) {
-      throw Error(ErrorKind::Inputs, fmt::format("input '{}' does not fit: expected {}, got {}",
-                                                 ir::printable(input.name),
-                                                 to_string(input).substr(input.name.size() + 2),
-                                                 ir::shape_text(tensor.dtype(), tensor.dims())));
+      throw Error(ErrorKind::Inputs, "input '{}' does not fit: expected {}, got {}",
+                  ir::printable(input.name), to_string(input).substr(input.name.size() + 2),
+                  ir::shape_text(tensor.dtype(), tensor.dims()));
     }
     arranged.push_back(std::move(tensor));
   }

@@ -100,9 +100,8 @@ std::size_t KvCache::position(std::string_view name) const {
     if (name == input || name == of_->outputs[appended.output].name) return i;
     known.push_back(ir::printable(input));
   }
-  throw Error(ErrorKind::Inputs,
-              fmt::format("nothing is appended to '{}'; what is appended to is {}",
-                          ir::printable(name), fmt::join(known, ", ")));
+  throw Error(ErrorKind::Inputs, "nothing is appended to '{}'; what is appended to is {}",
+              ir::printable(name), fmt::join(known, ", "));
 }
 
 const InputInfo& KvCache::info(std::string_view name) const {
@@ -121,8 +120,7 @@ std::int64_t KvCache::length() const {
 
 void KvCache::truncate(std::int64_t length) {
   if (length < 0)
-    throw Error(ErrorKind::Inputs,
-                fmt::format("the length of a cache is at least 0, got {}", length));
+    throw Error(ErrorKind::Inputs, "the length of a cache is at least 0, got {}", length);
   for (Entry& entry : entries_) entry.length = std::min(entry.length, length);
 }
 
@@ -144,10 +142,9 @@ void KvCache::set(std::string_view name, const ir::Tensor& tensor) {
   const passes::AppendedResult& appended = of_->appended[at];
   const InputInfo& input = of_->inputs[appended.input];
   if (tensor.dtype() != input.dtype || tensor.rank() != input.dims.size())
-    throw Error(ErrorKind::Inputs,
-                fmt::format("'{}' does not fit: expected {}, got {}", ir::printable(name),
-                            to_string(input).substr(input.name.size() + 2),
-                            ir::shape_text(tensor.dtype(), tensor.dims())));
+    throw Error(ErrorKind::Inputs, "'{}' does not fit: expected {}, got {}", ir::printable(name),
+                to_string(input).substr(input.name.size() + 2),
+                ir::shape_text(tensor.dtype(), tensor.dims()));
   ir::Tensor copy(tensor.dtype(), tensor.dims());
   tensor.copy_to(copy.mutable_bytes());
   entries_[at] = {std::move(copy), tensor.dims()[appended.axis]};
@@ -164,8 +161,8 @@ std::vector<ir::Tensor> KvCache::begin(std::span<const ir::Tensor> given) {
   const std::vector<InputInfo>& inputs = of_->inputs;
   const std::vector<passes::AppendedResult>& appended = of_->appended;
   if (given.size() + appended.size() != inputs.size())
-    throw Error(ErrorKind::Inputs, fmt::format("expected {} inputs beside the cache, got {}",
-                                               inputs.size() - appended.size(), given.size()));
+    throw Error(ErrorKind::Inputs, "expected {} inputs beside the cache, got {}",
+                inputs.size() - appended.size(), given.size());
   std::vector<ir::Tensor> all(inputs.size());
   ir::SymbolValues values;
   for (std::size_t i = 0, next = 0; i < inputs.size(); ++i) {
@@ -188,10 +185,10 @@ std::vector<ir::Tensor> KvCache::begin(std::span<const ir::Tensor> given) {
     return dim.evaluate([&](const ir::DimLeaf& leaf) {
       const auto found = leaf.is_symbol() ? values.find(leaf.symbol) : values.end();
       if (found != values.end()) return found->second;
-      throw Error(ErrorKind::Inputs,
-                  fmt::format("no input of the call tells the extent {} of '{}': give the cache a "
-                              "tensor to begin with",
-                              dim.to_string(), ir::printable(name)));
+      throw Error(
+          ErrorKind::Inputs,
+          "no input of the call tells the extent {} of '{}': give the cache a tensor to begin with",
+          dim.to_string(), ir::printable(name));
     });
   };
   next_.clear();

@@ -1,7 +1,5 @@
 #include "api/load.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
@@ -56,23 +54,22 @@ void require_readable(const std::filesystem::path& file) {
   std::error_code error;
   const auto status = std::filesystem::status(file, error);
   if (!std::filesystem::exists(status))
-    throw Error(ErrorKind::Malformed, fmt::format("{}: there is no such file", file.string()));
+    throw Error(ErrorKind::Malformed, "{}: there is no such file", file.string());
   if (!std::filesystem::is_regular_file(status))
-    throw Error(ErrorKind::Malformed, fmt::format("{}: this is no regular file", file.string()));
+    throw Error(ErrorKind::Malformed, "{}: this is no regular file", file.string());
   errno = 0;
   if (!std::ifstream(file, std::ios::binary)) {
-    throw Error(ErrorKind::Malformed, fmt::format("{}: cannot be opened ({})", file.string(),
-                                                  std::generic_category().message(errno)));
+    throw Error(ErrorKind::Malformed, "{}: cannot be opened ({})", file.string(),
+                std::generic_category().message(errno));
   }
 }
 
 void require_size_of_text(std::uintmax_t bytes, std::string_view name) {
   if (bytes > largest_text)
-    throw Error(
-        ErrorKind::Malformed,
-        fmt::format(
-            "{}: a text of more than {} bytes is no module; large constants belong in files", name,
-            largest_text));
+    throw Error(ErrorKind::Malformed,
+
+                "{}: a text of more than {} bytes is no module; large constants belong in files",
+                name, largest_text);
 }
 
 ir::Module parse_text(std::string_view text, const std::string& name,
@@ -111,9 +108,8 @@ ir::Module load_model(const std::filesystem::path& file) {
 #ifdef ANYDIM_ONNX
   return frontends::read_onnx(file);
 #else
-  throw Error(
-      ErrorKind::Resource,
-      fmt::format("{}: this build has no ONNX reader; give a module in text form", file.string()));
+  throw Error(ErrorKind::Resource, "{}: this build has no ONNX reader; give a module in text form",
+              file.string());
 #endif
 }
 
@@ -142,8 +138,8 @@ ir::Tensor load_onnx_tensor(const std::filesystem::path& file) {
 #ifdef ANYDIM_ONNX
   return frontends::read_onnx_tensor(file);
 #else
-  throw Error(ErrorKind::Resource,
-              fmt::format("{}: this build reads no ONNX tensors; give a .npy file", file.string()));
+  throw Error(ErrorKind::Resource, "{}: this build reads no ONNX tensors; give a .npy file",
+              file.string());
 #endif
 }
 

@@ -98,7 +98,7 @@ ir::Module module_of_rows(ir::Module module, Rows rows, const CompileOptions& op
       module_at_fork(std::move(module), options),
       rows == Rows::Ragged ? passes::PackedForm::Ragged : packed_form(options));
   if (!result.packed)
-    throw Error(ErrorKind::Unsupported, fmt::format("the model stays padded: {}", result.reason));
+    throw Error(ErrorKind::Unsupported, "the model stays padded: {}", result.reason);
   return std::move(result.packed->module);
 }
 
@@ -222,8 +222,7 @@ std::shared_ptr<const RaggedProgram> Model::ragged(
   const std::lock_guard lock(mutex_);
   if (ragged_ != nullptr) return ragged_;
   const auto refused = [](const std::string& reason) {
-    return Error(ErrorKind::Unsupported,
-                 fmt::format("the model does not take ragged input: {}", reason));
+    return Error(ErrorKind::Unsupported, "the model does not take ragged input: {}", reason);
   };
   passes::PackingResult result = passes::remove_padding(module_, passes::PackedForm::Ragged);
   if (!result.packed) throw refused(result.reason);

@@ -149,7 +149,7 @@ void from_fortran_order(std::span<const std::byte> stored, ir::Tensor& tensor) {
 
 ir::Tensor read_npy(const std::filesystem::path& file) {
   const auto malformed = [&](const std::string& why) {
-    return Error(ErrorKind::Malformed, fmt::format("{}: {}", file.string(), why));
+    return Error(ErrorKind::Malformed, "{}: {}", file.string(), why);
   };
   std::error_code error;
   const auto status = std::filesystem::status(file, error);

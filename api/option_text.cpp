@@ -112,8 +112,8 @@ OptionWords option_words(const CompileOptions& options) {
 
 std::int64_t parse_size(std::string_view text, std::string_view option) {
   const auto wrong = [&] {
-    return Error(ErrorKind::CommandLine,
-                 fmt::format("{} {} is not a size such as 1000000, 512M or 2GiB", option, text));
+    return Error(ErrorKind::CommandLine, "{} {} is not a size such as 1000000, 512M or 2GiB",
+                 option, text);
   };
   std::int64_t number = 0;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);

@@ -1,6 +1,5 @@
 #include "api/options.h"
 
-#include <fmt/format.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -15,9 +14,9 @@ namespace anydim {
 DimRange parse_dim_range(std::string_view text) {
   const auto wrong = [&] {
     return Error(ErrorKind::CommandLine,
-                 fmt::format("--dim {} is not NAME=LOW:HIGH[:MULTIPLE] with 0 <= LOW <= HIGH and "
-                             "MULTIPLE >= 1, e.g. sequence=1:512",
-                             text));
+                 "--dim {} is not NAME=LOW:HIGH[:MULTIPLE] with 0 <= LOW <= HIGH and MULTIPLE >= "
+                 "1, e.g. sequence=1:512",
+                 text);
   };
   const std::size_t equals = text.find('=');
   if (equals == std::string_view::npos || equals == 0) throw wrong();
@@ -47,21 +46,20 @@ PolicyChoice parse_policy(std::string_view text) {
   const std::string region(equals == std::string_view::npos ? "" : text.substr(0, equals));
   const std::string_view name = equals == std::string_view::npos ? text : text.substr(equals + 1);
   if (const std::optional<Policy> policy = ir::policy_of(name)) return {region, *policy};
-  throw Error(ErrorKind::CommandLine,
-              fmt::format("--policy {} is not [REGION=]symbolic|bucketed|exact|library", text));
+  throw Error(ErrorKind::CommandLine, "--policy {} is not [REGION=]symbolic|bucketed|exact|library",
+              text);
 }
 
 DeviceKind parse_device(std::string_view text) {
   if (text == "cpu") return DeviceKind::Cpu;
   if (text == "cuda") return DeviceKind::Cuda;
-  throw Error(ErrorKind::CommandLine, fmt::format("--device {} is neither cpu nor cuda", text));
+  throw Error(ErrorKind::CommandLine, "--device {} is neither cpu nor cuda", text);
 }
 
 ir::DType parse_precision(std::string_view text) {
   for (const ir::DType precision : {ir::DType::F32, ir::DType::BF16, ir::DType::F16, ir::DType::I8})
     if (text == precision_name(precision)) return precision;
-  throw Error(ErrorKind::CommandLine,
-              fmt::format("--precision {} is not f32, bf16, f16 or int8", text));
+  throw Error(ErrorKind::CommandLine, "--precision {} is not f32, bf16, f16 or int8", text);
 }
 
 std::string_view precision_name(ir::DType precision) {
@@ -94,15 +92,13 @@ void require_device_serves(DeviceKind device, const std::vector<PolicyChoice>& p
 MaskedRows parse_masked_rows(std::string_view text) {
   if (text == "keep") return MaskedRows::Keep;
   if (text == "zero") return MaskedRows::Zero;
-  throw Error(ErrorKind::CommandLine,
-              fmt::format("--masked-rows {} is neither keep nor zero", text));
+  throw Error(ErrorKind::CommandLine, "--masked-rows {} is neither keep nor zero", text);
 }
 
 F32Products parse_f32_products(std::string_view text) {
   if (text == "exact") return F32Products::Exact;
   if (text == "tf32") return F32Products::Tf32;
-  throw Error(ErrorKind::CommandLine,
-              fmt::format("--f32-products {} is neither exact nor tf32", text));
+  throw Error(ErrorKind::CommandLine, "--f32-products {} is neither exact nor tf32", text);
 }
 
 int available_threads() {
@@ -116,9 +112,10 @@ int most_threads() { return runtime::WorkerPool::most_threads; }
 
 int thread_count(const CompileOptions& options) {
   if (options.threads > most_threads())
-    throw Error(ErrorKind::CommandLine, fmt::format("threads: expected at most {}, got {}; a model "
-                                                    "computes with no more",
-                                                    most_threads(), options.threads));
+    throw Error(ErrorKind::CommandLine,
+                "threads: expected at most {}, got {}; a model "
+                "computes with no more",
+                most_threads(), options.threads);
   return options.threads > 0 ? options.threads : std::min(available_threads(), most_threads());
 }
 

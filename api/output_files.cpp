@@ -18,8 +18,8 @@ namespace anydim {
 namespace {
 
 Error cannot_write(const std::filesystem::path& path, int reason) {
-  return Error(ErrorKind::Write, fmt::format("{}: cannot be written ({})", path.string(),
-                                             std::generic_category().message(reason)));
+  return Error(ErrorKind::Write, "{}: cannot be written ({})", path.string(),
+               std::generic_category().message(reason));
 }
 
 // Removes what was begun unless told that all went well.
@@ -59,9 +59,10 @@ void check_output_names(const std::vector<std::string>& outputs) {
   for (const std::string& output : outputs) {
     const auto [found, first] = taken.emplace(output_file_name(output), output);
     if (!first) {
-      throw Error(ErrorKind::CommandLine, fmt::format("outputs '{}' and '{}' would both be written "
-                                                      "to {}; choose one of them with --outputs",
-                                                      found->second, output, found->first));
+      throw Error(
+          ErrorKind::CommandLine,
+          "outputs '{}' and '{}' would both be written to {}; choose one of them with --outputs",
+          found->second, output, found->first);
     }
   }
 }

@@ -77,7 +77,7 @@ bool keep_call(const fs::path& folder, const std::vector<InputInfo>& inputs,
   fs::remove_all(partial, fault);
   // Another process was faster with the same call.
   if (fs::exists(call, fault)) return true;
-  throw Error(ErrorKind::Write, fmt::format("{}: cannot be written ({})", call.string(), why));
+  throw Error(ErrorKind::Write, "{}: cannot be written ({})", call.string(), why);
 }
 
 std::vector<ir::Tensor> read_call(const fs::path& call, const std::vector<InputInfo>& inputs) {
@@ -93,9 +93,9 @@ tuner::Workload recorded_workload(const fs::path& folder, const std::vector<Inpu
   if (found.empty())
     throw Error(
         ErrorKind::Malformed,
-        fmt::format(
-            "{}: there is no recorded call in this folder (anydim run --record-calls writes them)",
-            folder.string()));
+
+        "{}: there is no recorded call in this folder (anydim run --record-calls writes them)",
+        folder.string());
   tuner::Workload workload;
   const std::vector<std::string> symbols = model.symbol_names();
   std::string names;
@@ -113,9 +113,9 @@ tuner::Workload recorded_workload(const fs::path& folder, const std::vector<Inpu
   }
   if (workload.calls.empty())
     throw Error(ErrorKind::Inputs,
-                fmt::format("{}: the masks of all {} recorded calls keep them from being packed, "
-                            "so none runs the program that is tuned",
-                            folder.string(), found.size()));
+                "{}: the masks of all {} recorded calls keep them from being packed, so none runs "
+                "the program that is tuned",
+                folder.string(), found.size());
   workload.text =
       fmt::format("{} recorded calls ({})", workload.calls.size(), tuner::text_hash(names));
   return workload;

@@ -1,7 +1,5 @@
 #include "api/result_places.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <functional>
 
@@ -34,9 +32,9 @@ ResultPlace ResultPlace::on_device(const ir::Tensor& tensor, bool room) {
   const runtime::DeviceMemory* memory = runtime::device_memory_of(tensor);
   if (memory == nullptr)
     throw Error(ErrorKind::Inputs,
-                fmt::format("a place on the device was given as a tensor {} in host memory: "
-                            "expected one of Model::device_tensor()",
-                            ir::shape_text(tensor.dtype(), tensor.dims())));
+                "a place on the device was given as a tensor {} in host memory: "
+                "expected one of Model::device_tensor()",
+                ir::shape_text(tensor.dtype(), tensor.dims()));
   return {.dtype = tensor.dtype(),
           .dims = tensor.dims(),
           .bytes = {static_cast<std::byte*>(memory->address()), memory->bytes()},
@@ -47,9 +45,8 @@ ResultPlace ResultPlace::on_device(const ir::Tensor& tensor, bool room) {
 void check_places(std::span<const ResultPlace> places, const std::vector<std::string>& names,
                   const std::vector<ir::Tensor>& inputs) {
   if (places.size() > names.size())
-    throw Error(ErrorKind::Inputs,
-                fmt::format("{} places for results were given, and the model has {} results",
-                            places.size(), names.size()));
+    throw Error(ErrorKind::Inputs, "{} places for results were given, and the model has {} results",
+                places.size(), names.size());
   for (std::size_t i = 0; i < places.size(); ++i) {
     const ResultPlace& place = places[i];
     if (!place.given()) continue;
@@ -58,24 +55,22 @@ void check_places(std::span<const ResultPlace> places, const std::vector<std::st
                                 ? place.bytes.size()
                                 : static_cast<std::size_t>(ir::byte_count(place.dtype, place.dims));
         place.bytes.size() != wanted)
-      throw Error(
-          ErrorKind::Inputs,
-          fmt::format("the place of result '{}' is {}, which takes {} bytes, and has {}", name,
-                      ir::shape_text(place.dtype, place.dims), wanted, place.bytes.size()));
+      throw Error(ErrorKind::Inputs,
+                  "the place of result '{}' is {}, which takes {} bytes, and has {}", name,
+                  ir::shape_text(place.dtype, place.dims), wanted, place.bytes.size());
     if (std::ranges::any_of(
             inputs, [&](const ir::Tensor& input) { return overlap(range_of(input), place.bytes); }))
       throw Error(
           ErrorKind::Inputs,
-          fmt::format(
-              "the place of result '{}' shares memory with an input: expected memory of its own",
-              name));
+
+          "the place of result '{}' shares memory with an input: expected memory of its own", name);
     for (std::size_t other = 0; other < i; ++other)
       if (overlap(places[other].bytes, place.bytes))
         throw Error(
             ErrorKind::Inputs,
-            fmt::format(
-                "the places of results '{}' and '{}' share memory: expected memory of their own",
-                ir::printable(names[other]), name));
+
+            "the places of results '{}' and '{}' share memory: expected memory of their own",
+            ir::printable(names[other]), name);
   }
 }
 
@@ -108,11 +103,9 @@ void settle(std::vector<ir::Tensor>& results, std::span<const ResultPlace> place
     ir::Tensor& result = results.at(i);
     if (place.room && result.byte_size() > place.bytes.size()) continue;
     if (result.dtype() != place.dtype || (!place.room && result.dims() != place.dims))
-      throw Error(
-          ErrorKind::Inputs,
-          fmt::format("result '{}' is {} in this call, and the place for it {}",
-                      ir::printable(names[i]), ir::shape_text(result.dtype(), result.dims()),
-                      ir::shape_text(place.dtype, place.dims)));
+      throw Error(ErrorKind::Inputs, "result '{}' is {} in this call, and the place for it {}",
+                  ir::printable(names[i]), ir::shape_text(result.dtype(), result.dims()),
+                  ir::shape_text(place.dtype, place.dims));
     if (place.device) continue;
     if (result.bytes().data() != place.bytes.data())
       std::ranges::copy(result.bytes(), place.bytes.begin());

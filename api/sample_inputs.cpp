@@ -1,7 +1,5 @@
 #include "api/sample_inputs.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 
@@ -118,9 +116,9 @@ std::vector<ir::Tensor> for_program(const Model& model, std::vector<ir::Tensor> 
   auto packed = runtime::pack_inputs(*model.packing(), inputs);
   if (!packed)
     throw Error(ErrorKind::Inputs,
-                fmt::format("the mask '{}' keeps this call from being packed, so it runs another "
-                            "program than the one that is tuned",
-                            model.inputs().at(model.packing()->mask).name));
+                "the mask '{}' keeps this call from being packed, so it runs another program than "
+                "the one that is tuned",
+                model.inputs().at(model.packing()->mask).name);
   return std::move(packed->tensors);
 }
 

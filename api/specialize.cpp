@@ -31,9 +31,8 @@ void fix_dim(const ir::Function& function, const InputShape& shape, std::size_t 
              const ir::Dim& dim, std::map<std::string, ir::Dim>& values) {
   const std::int64_t extent = *shape.dims[position];
   const auto contradiction = [&](const std::string& why) {
-    return Error(ErrorKind::Inputs,
-                 fmt::format("--shape: dimension {} of input '{}' cannot be {}: {}", position,
-                             ir::printable(shape.input), extent, why));
+    return Error(ErrorKind::Inputs, "--shape: dimension {} of input '{}' cannot be {}: {}",
+                 position, ir::printable(shape.input), extent, why);
   };
   if (dim.is_constant()) {
     if (!dim.is_constant(extent))
@@ -64,9 +63,9 @@ void fix_dim(const ir::Function& function, const InputShape& shape, std::size_t 
 InputShape parse_input_shape(std::string_view text) {
   const auto wrong = [&] {
     return Error(ErrorKind::CommandLine,
-                 fmt::format("--shape {} is not NAME=EXTENTxEXTENT..., e.g. input_ids=2x?x7 ('?': "
-                             "as the model has it)",
-                             text));
+                 "--shape {} is not NAME=EXTENTxEXTENT..., e.g. input_ids=2x?x7 ('?': "
+                 "as the model has it)",
+                 text);
   };
   const std::size_t equals = text.rfind('=');
   if (equals == std::string_view::npos || equals == 0) throw wrong();
@@ -96,17 +95,16 @@ void narrow_dims(ir::Module& module, const std::vector<DimRange>& ranges) {
   for (const DimRange& range : ranges) {
     if (std::ranges::find(symbols, range.symbol) == symbols.end()) {
       throw Error(ErrorKind::CommandLine,
-                  fmt::format("--dim: the model's inputs have no dimension '{}'; they have {}",
-                              ir::printable(range.symbol), quoted(symbols)));
+                  "--dim: the model's inputs have no dimension '{}'; they have {}",
+                  ir::printable(range.symbol), quoted(symbols));
     }
     const ir::SymbolInfo* known = function.symbols.find(range.symbol);
     ir::SymbolInfo info = known == nullptr ? ir::SymbolInfo{} : *known;
     const std::int64_t low = std::max(info.low, range.low), high = std::min(info.high, range.high);
     if (low > high) {
-      throw Error(
-          ErrorKind::CommandLine,
-          fmt::format("--dim: '{}' cannot be in [{}, {}]: the model has it in [{}, {}]",
-                      ir::printable(range.symbol), range.low, range.high, info.low, info.high));
+      throw Error(ErrorKind::CommandLine,
+                  "--dim: '{}' cannot be in [{}, {}]: the model has it in [{}, {}]",
+                  ir::printable(range.symbol), range.low, range.high, info.low, info.high);
     }
     if (low != info.low || high != info.high)
       info.reason = fmt::format("--dim {}={}:{}", range.symbol, range.low, range.high);
@@ -115,9 +113,9 @@ void narrow_dims(ir::Module& module, const std::vector<DimRange>& ranges) {
     if (__builtin_mul_overflow(info.multiple / std::gcd(info.multiple, range.multiple),
                                range.multiple, &info.multiple)) {
       throw Error(ErrorKind::CommandLine,
-                  fmt::format("--dim: '{}' can be no multiple of {}: with the model's own multiple "
-                              "that overflows 64 bits",
-                              ir::printable(range.symbol), range.multiple));
+                  "--dim: '{}' can be no multiple of {}: with the model's own multiple that "
+                  "overflows 64 bits",
+                  ir::printable(range.symbol), range.multiple);
     }
     function.symbols.declare(range.symbol, info);
   }
@@ -134,15 +132,14 @@ void fix_shapes(ir::Module& module, const std::vector<InputShape>& shapes) {
       if (names.back() == shape.input) parameter = &function.values[id];
     }
     if (parameter == nullptr) {
-      throw Error(ErrorKind::CommandLine,
-                  fmt::format("--shape: the model has no input '{}'; its inputs are {}",
-                              ir::printable(shape.input), quoted(names)));
+      throw Error(ErrorKind::CommandLine, "--shape: the model has no input '{}'; its inputs are {}",
+                  ir::printable(shape.input), quoted(names));
     }
     const std::vector<ir::Dim>& dims = parameter->type.tensor.dims;
     if (dims.size() != shape.dims.size()) {
       throw Error(ErrorKind::CommandLine,
-                  fmt::format("--shape: input '{}' has rank {}, but {} extents are given",
-                              ir::printable(shape.input), dims.size(), shape.dims.size()));
+                  "--shape: input '{}' has rank {}, but {} extents are given",
+                  ir::printable(shape.input), dims.size(), shape.dims.size());
     }
     for (std::size_t i = 0; i < dims.size(); ++i) {
       if (shape.dims[i]) fix_dim(function, shape, i, dims[i], values);

@@ -20,8 +20,7 @@ using Extents = std::map<std::string, std::vector<std::int64_t>>;
 ir::SymbolValues symbols_of_shapes(const Model& model, const Extents& shapes) {
   for (const auto& [name, dims] : shapes)
     if (std::ranges::find(model.inputs(), name, &InputInfo::name) == model.inputs().end())
-      throw Error(ErrorKind::Inputs,
-                  fmt::format("the model has no input '{}'", ir::printable(name)));
+      throw Error(ErrorKind::Inputs, "the model has no input '{}'", ir::printable(name));
   ir::Function function;
   function.name = "main";
   function.symbols = model.symbols();
@@ -30,9 +29,8 @@ ir::SymbolValues symbols_of_shapes(const Model& model, const Extents& shapes) {
     if (input.any_shape) continue;
     const auto shape = shapes.find(input.name);
     if (shape == shapes.end())
-      throw Error(ErrorKind::Inputs,
-                  fmt::format("the shape of input '{}' is missing; the model takes {}",
-                              ir::printable(input.name), to_string(input)));
+      throw Error(ErrorKind::Inputs, "the shape of input '{}' is missing; the model takes {}",
+                  ir::printable(input.name), to_string(input));
     function.body.parameters.push_back(
         function.add_value(input.name, ir::TensorType{input.dtype, input.dims}));
     bound.push_back({input.dtype, shape->second});

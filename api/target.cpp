@@ -76,9 +76,8 @@ CompileTarget make_target(const CompileOptions& options) {
 codegen_cuda::CudaTarget planned_part(std::string_view part, const CompileOptions& options) {
   auto found = codegen_cuda::target_named(part);
   if (!found)
-    throw Error(ErrorKind::CommandLine,
-                fmt::format("there is no GPU '{}' to predict for; there are {}", part,
-                            fmt::join(codegen_cuda::target_names(), ", ")));
+    throw Error(ErrorKind::CommandLine, "there is no GPU '{}' to predict for; there are {}", part,
+                fmt::join(codegen_cuda::target_names(), ", "));
   found->tf32 = wants_tf32(options);
   return *found;
 }

@@ -62,7 +62,7 @@ tuner::Distribution lengths_of(const TuneSettings& settings) {
 ir::Module load_model(const tuner::ModelFile& model) {
   if (!model.anonymous) return load_model(std::filesystem::path(model.file));
   std::ifstream stream(model.file, std::ios::binary);
-  if (!stream) throw Error(ErrorKind::Malformed, fmt::format("{}: cannot be opened", model.file));
+  if (!stream) throw Error(ErrorKind::Malformed, "{}: cannot be opened", model.file);
   const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
   return load_model_bytes(std::as_bytes(std::span(bytes)), model.folder);
 }
@@ -73,8 +73,8 @@ ModelBytes::ModelBytes(std::span<const std::byte> bytes, const std::optional<std
             .anonymous = true,
             .folder = folder} {
   if (!descriptor_ || !runtime::write_all(descriptor_, bytes))
-    throw Error(ErrorKind::Resource,
-                fmt::format("there is no memory for the model's bytes: {}", std::strerror(errno)));
+    throw Error(ErrorKind::Resource, "there is no memory for the model's bytes: {}",
+                std::strerror(errno));
 }
 
 TuneWorkloads workloads_of(const TuneSettings& settings, const std::vector<InputInfo>& inputs,
@@ -200,7 +200,7 @@ void write_tune_report(const std::string& file, const tuner::TuneSubject& subjec
   if (result.nothing_to_do || result.interrupted) return;
   std::ofstream stream(file, std::ios::binary);
   stream << tuner::html_report(tuner::report_of(subject, result));
-  if (!stream.flush()) throw Error(ErrorKind::Write, fmt::format("{}: cannot be written", file));
+  if (!stream.flush()) throw Error(ErrorKind::Write, "{}: cannot be written", file);
 }
 
 }  // namespace anydim

@@ -1,7 +1,5 @@
 #include "api/tune_settings.h"
 
-#include <fmt/format.h>
-
 #include <charconv>
 
 #include "api/word_table.h"
@@ -96,8 +94,8 @@ double parse_duration(std::string_view text, std::string_view option) {
   const std::string_view unit(end, static_cast<std::size_t>(last - end));
   const double scale = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
   if (fault != std::errc{} || scale == 0 || !(number > 0) || number * scale > 1e9)
-    throw Error(ErrorKind::CommandLine,
-                fmt::format("{} {} is no time above 0, such as 90s, 10m or 2h", option, text));
+    throw Error(ErrorKind::CommandLine, "{} {} is no time above 0, such as 90s, 10m or 2h", option,
+                text);
   return number * scale;
 }
 

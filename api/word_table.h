@@ -61,15 +61,15 @@ void set_word(std::span<const WordRow<Options>, size> rows, std::string_view wha
   if (row == rows.end()) {
     std::vector<std::string_view> names;
     for (const WordRow<Options>& known : rows) names.push_back(known.info.name);
-    throw Error(ErrorKind::CommandLine, fmt::format("there is no {} '{}'; there are {}", what,
-                                                    ir::printable(name), fmt::join(names, ", ")));
+    throw Error(ErrorKind::CommandLine, "there is no {} '{}'; there are {}", what,
+                ir::printable(name), fmt::join(names, ", "));
   }
   try {
     row->set(options, value);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::CommandLine) throw;
-    throw Error(ErrorKind::CommandLine, fmt::format("{} '{}' cannot be '{}': it takes {}", what,
-                                                    name, ir::printable(value), row->info.takes));
+    throw Error(ErrorKind::CommandLine, "{} '{}' cannot be '{}': it takes {}", what, name,
+                ir::printable(value), row->info.takes);
   }
 }
 

@@ -131,8 +131,7 @@ std::vector<std::int64_t> lengths_of(const char* file) {
 void run(char** arguments, int batches) {
   const std::vector<std::int64_t> lengths = lengths_of(arguments[1]);
   const auto target = codegen_cuda::target_named(arguments[2]);
-  if (!target)
-    throw Error(ErrorKind::CommandLine, fmt::format("there is no part {}", arguments[2]));
+  if (!target) throw Error(ErrorKind::CommandLine, "there is no part {}", arguments[2]);
   const std::int64_t heads = std::stoll(arguments[3]), head = std::stoll(arguments[4]);
   const Blocks blocks = blocks_of(ir::parse_schedule(arguments[5]), *target, head);
   for (int b = 0; b < batches; ++b) {
@@ -149,8 +148,7 @@ void run(char** arguments, int batches) {
       sum.least += one.least;
     }
     if (calls == 0)
-      throw Error(ErrorKind::CommandLine,
-                  fmt::format("{} has fewer than {} texts", arguments[1], batch));
+      throw Error(ErrorKind::CommandLine, "{} has fewer than {} texts", arguments[1], batch);
     fmt::print(
         "{{\"batch\": {}, \"calls\": {}, \"as_they_lie_us\": {:.2f}, \"longest_first_us\": {:.2f}, "
         "\"least_us\": {:.2f}, \"gain\": {:.3f}}}\n",

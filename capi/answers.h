@@ -7,8 +7,6 @@
 #include <cstring>
 #include <string_view>
 
-#include <fmt/format.h>
-
 #include "capi/status.h"
 
 namespace anydim::capi {
@@ -23,8 +21,8 @@ void require_answer(const Answer* answer, std::string_view argument) {
   require_pointer(answer, argument);
   if (answer->struct_size < first_size<Answer>)
     throw Error(ErrorKind::CommandLine,
-                fmt::format("{}->struct_size is {}: expected sizeof(*{}), which is at least {}",
-                            argument, answer->struct_size, argument, first_size<Answer>));
+                "{}->struct_size is {}: expected sizeof(*{}), which is at least {}", argument,
+                answer->struct_size, argument, first_size<Answer>);
 }
 
 // As much of `filled` as the caller's struct has room for; members that this library does not know

@@ -27,21 +27,12 @@ static_assert(dtypes[ANYDIM_F64 - 1] == ir::DType::F64 &&
 // else tells their number.
 constexpr std::uint32_t most_dims = 64;
 
-template <typename... Parts>
-[[noreturn]] void refuse(fmt::format_string<Parts...> text, Parts&&... parts) {
-  throw Error(ErrorKind::Inputs, fmt::format(text, std::forward<Parts>(parts)...));
-}
-
-template <typename... Parts>
-[[noreturn]] void refuse_argument(fmt::format_string<Parts...> text, Parts&&... parts) {
-  throw Error(ErrorKind::CommandLine, fmt::format(text, std::forward<Parts>(parts)...));
-}
-
 ir::DType known_dtype(anydim_dtype dtype, std::string_view what, std::string_view name) {
   const auto known = dtype_from(dtype);
   if (!known)
-    refuse_argument("{} '{}' has dtype {}: expected one of ANYDIM_F64 (1) to ANYDIM_BOOL (13)",
-                    what, ir::printable(name), dtype);
+    throw Error(ErrorKind::CommandLine,
+                "{} '{}' has dtype {}: expected one of ANYDIM_F64 (1) to ANYDIM_BOOL (13)", what,
+                ir::printable(name), dtype);
   return *known;
 }
 
@@ -49,25 +40,28 @@ ir::Tensor tensor_of(const anydim_input& input, const Model* device) {
   const std::string_view name = input.name;
   const ir::DType dtype = known_dtype(input.dtype, "input", name);
   if (input.rank > most_dims)
-    refuse("input '{}' has rank {}: expected at most {}", ir::printable(name), input.rank,
-           most_dims);
+    throw Error(ErrorKind::Inputs, "input '{}' has rank {}: expected at most {}",
+                ir::printable(name), input.rank, most_dims);
   if (input.dims == nullptr && input.rank > 0)
-    refuse_argument("input '{}' has rank {}, and its dims are NULL", ir::printable(name),
-                    input.rank);
+    throw Error(ErrorKind::CommandLine, "input '{}' has rank {}, and its dims are NULL",
+                ir::printable(name), input.rank);
   std::vector<std::int64_t> dims(input.dims, input.dims + input.rank);
   for (std::size_t d = 0; d < dims.size(); ++d)
     if (dims[d] < 0)
-      refuse("dims[{}] of input '{}' is {}: expected 0 or more", d, ir::printable(name), dims[d]);
+      throw Error(ErrorKind::Inputs, "dims[{}] of input '{}' is {}: expected 0 or more", d,
+                  ir::printable(name), dims[d]);
   const auto size = static_cast<std::size_t>(ir::byte_count(dtype, dims));
   if (input.size != size)
-    refuse("input '{}' has {} bytes: {} takes {}", ir::printable(name), input.size,
-           ir::shape_text(dtype, dims), size);
+    throw Error(ErrorKind::Inputs, "input '{}' has {} bytes: {} takes {}", ir::printable(name),
+                input.size, ir::shape_text(dtype, dims), size);
   if (input.data == nullptr && size > 0)
-    refuse_argument("input '{}' has {} bytes, and its data is NULL", ir::printable(name), size);
+    throw Error(ErrorKind::CommandLine, "input '{}' has {} bytes, and its data is NULL",
+                ir::printable(name), size);
   if (device != nullptr)
     return device->device_tensor(dtype, std::move(dims), const_cast<void*>(input.data));
   if (reinterpret_cast<std::uintptr_t>(input.data) % ir::size_of(dtype) != 0)
-    refuse(
+    throw Error(
+        ErrorKind::Inputs,
         "input '{}' lies at an address that is no multiple of {}, the bytes of an element of {}: "
         "align it",
         ir::printable(name), ir::size_of(dtype), ir::name_of(dtype));
@@ -76,8 +70,8 @@ ir::Tensor tensor_of(const anydim_input& input, const Model* device) {
     if (const auto wrong =
             std::ranges::find_if(bytes, [](std::byte byte) { return byte > std::byte{1}; });
         wrong != bytes.end())
-      refuse("element {} of input '{}' is {}: a bool is 0 or 1", wrong - bytes.begin(),
-             ir::printable(name), static_cast<int>(*wrong));
+      throw Error(ErrorKind::Inputs, "element {} of input '{}' is {}: a bool is 0 or 1",
+                  wrong - bytes.begin(), ir::printable(name), static_cast<int>(*wrong));
   return {dtype, std::move(dims), bytes, nullptr};
 }
 
@@ -88,7 +82,7 @@ std::vector<ir::Tensor> arranged(std::span<const anydim_input> inputs,
   NamedTensors named;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (!named.emplace(inputs[i].name, std::move(tensors[i])).second)
-      refuse("input '{}' is there twice", ir::printable(inputs[i].name));
+      throw Error(ErrorKind::Inputs, "input '{}' is there twice", ir::printable(inputs[i].name));
   return arrange_inputs(wanted, named);
 }
 
@@ -122,7 +116,8 @@ std::vector<ir::Tensor> tensors_of(std::span<const anydim_input> inputs,
   bool in_order = inputs.size() == wanted.size();
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].name == nullptr)
-      refuse_argument("inputs[{}].name is NULL: expected the name of an input", i);
+      throw Error(ErrorKind::CommandLine, "inputs[{}].name is NULL: expected the name of an input",
+                  i);
     tensors.push_back(tensor_of(inputs[i], on.has(i) ? on.model : nullptr));
     in_order = in_order && inputs[i].name == wanted[i].name &&
                tensors[i].dtype() == wanted[i].dtype && tensors[i].rank() == wanted[i].dims.size();
@@ -139,28 +134,33 @@ WantedOutputs places_of(std::span<const anydim_output> outputs,
   for (std::size_t o = 0; o < outputs.size(); ++o) {
     const anydim_output& output = outputs[o];
     if (output.name == nullptr)
-      refuse_argument("outputs[{}].name is NULL: expected the name of a result", o);
+      throw Error(ErrorKind::CommandLine, "outputs[{}].name is NULL: expected the name of a result",
+                  o);
     const auto found = std::ranges::find(results, std::string_view(output.name), &InputInfo::name);
     if (found == results.end()) {
       std::vector<std::string> names;
       for (const InputInfo& result : results) names.push_back(ir::printable(result.name));
-      refuse("the model has no result '{}'; its results are {}", ir::printable(output.name),
-             fmt::join(names, ", "));
+      throw Error(ErrorKind::Inputs, "the model has no result '{}'; its results are {}",
+                  ir::printable(output.name), fmt::join(names, ", "));
     }
     const std::string name = ir::printable(found->name);
     const auto result = static_cast<std::size_t>(found - results.begin());
-    if (wanted.outputs[result]) refuse("output '{}' is there twice", name);
+    if (wanted.outputs[result]) throw Error(ErrorKind::Inputs, "output '{}' is there twice", name);
     if (const ir::DType dtype = known_dtype(output.dtype, "output", output.name);
         dtype != found->dtype || output.rank != found->dims.size())
-      refuse("output '{}' does not fit: the result is {}, the buffer is for {} of rank {}", name,
-             to_string(*found).substr(found->name.size() + 2), ir::name_of(dtype), output.rank);
+      throw Error(ErrorKind::Inputs,
+                  "output '{}' does not fit: the result is {}, the buffer is for {} of rank {}",
+                  name, to_string(*found).substr(found->name.size() + 2), ir::name_of(dtype),
+                  output.rank);
     if (output.dims == nullptr && output.rank > 0)
-      refuse_argument("output '{}' has rank {}, and its dims are NULL", name, output.rank);
+      throw Error(ErrorKind::CommandLine, "output '{}' has rank {}, and its dims are NULL", name,
+                  output.rank);
     if (output.data == nullptr && output.capacity > 0)
-      refuse_argument("output '{}' has room for {} bytes, and its data is NULL", name,
-                      output.capacity);
+      throw Error(ErrorKind::CommandLine, "output '{}' has room for {} bytes, and its data is NULL",
+                  name, output.capacity);
     if (reinterpret_cast<std::uintptr_t>(output.data) % ir::size_of(found->dtype) != 0)
-      refuse(
+      throw Error(
+          ErrorKind::Inputs,
           "output '{}' lies at an address that is no multiple of {}, the bytes of an element of "
           "{}: align it",
           name, ir::size_of(found->dtype), ir::name_of(found->dtype));

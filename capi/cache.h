@@ -33,9 +33,6 @@ class BusyCache {
 };
 
 template <>
-struct HandleTraits<anydim_cache> {
-  using Object = CacheObject;
-  static constexpr HandleKind kind = HandleKind::Cache;
-};
+struct HandleTraits<anydim_cache> : HandleOf<HandleKind::Cache, CacheObject> {};
 
 }  // namespace anydim::capi

@@ -1,5 +1,4 @@
 // Contexts, their calls, and results and traces that come of them.
-#include <fmt/format.h>
 
 #include <mutex>
 #include <optional>
@@ -35,15 +34,9 @@ struct TraceObject {
 };
 
 template <>
-struct HandleTraits<anydim_context> {
-  using Object = ContextObject;
-  static constexpr HandleKind kind = HandleKind::Context;
-};
+struct HandleTraits<anydim_context> : HandleOf<HandleKind::Context, ContextObject> {};
 template <>
-struct HandleTraits<anydim_trace> {
-  using Object = TraceObject;
-  static constexpr HandleKind kind = HandleKind::Trace;
-};
+struct HandleTraits<anydim_trace> : HandleOf<HandleKind::Trace, TraceObject> {};
 
 namespace {
 
@@ -283,8 +276,8 @@ namespace {
 const ir::Tensor& result_at(const ResultsObject& results, std::size_t index) {
   if (index >= results.tensors.size())
     throw Error(ErrorKind::CommandLine,
-                fmt::format("argument 'index' is {}, and there are {} results: expected less",
-                            index, results.tensors.size()));
+                "argument 'index' is {}, and there are {} results: expected less", index,
+                results.tensors.size());
   return results.tensors[index];
 }
 

@@ -57,11 +57,10 @@ std::uintptr_t Registry::add(HandleKind kind, std::shared_ptr<void> object) {
   const std::lock_guard lock(mutex_);
   if (free_.empty()) {
     if (places_.size() == most_places)
-      throw Error(
-          ErrorKind::Resource,
-          fmt::format(
-              "{} handles are alive, the most there can be: release those that are done with",
-              most_places));
+      throw Error(ErrorKind::Resource,
+
+                  "{} handles are alive, the most there can be: release those that are done with",
+                  most_places);
     if (free_.capacity() <= places_.size())
       free_.reserve(2 * places_.size() + 16);  // so that remove() needs no memory
     places_.emplace_back();
@@ -119,17 +118,18 @@ void Registry::clear() {
 
 void refuse_handle(std::uintptr_t token, HandleKind kind, std::string_view argument) {
   if (token == 0)
-    throw Error(ErrorKind::CommandLine,
-                fmt::format("argument '{}' is NULL: expected a handle of the library", argument));
+    throw Error(ErrorKind::CommandLine, "argument '{}' is NULL: expected a handle of the library",
+                argument);
   if (kind_in(token) == kind)
-    throw Error(ErrorKind::CommandLine, fmt::format("argument '{}' is no handle that is alive: it "
-                                                    "was released, or is no handle of this library",
-                                                    argument));
+    throw Error(ErrorKind::CommandLine,
+                "argument '{}' is no handle that is alive: it was released, or is no handle of "
+                "this library",
+                argument);
   const std::string_view other = name_of(kind_in(token));
-  throw Error(ErrorKind::CommandLine,
-              fmt::format("argument '{}' is {}: expected a handle of that kind", argument,
-                          other.empty() ? std::string("no handle of this library")
-                                        : fmt::format("a handle of kind {}", other)));
+  throw Error(ErrorKind::CommandLine, "argument '{}' is {}: expected a handle of that kind",
+              argument,
+              other.empty() ? std::string("no handle of this library")
+                            : fmt::format("a handle of kind {}", other));
 }
 
 }  // namespace anydim::capi

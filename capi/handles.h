@@ -58,9 +58,14 @@ class Registry {
 // Throws Error{CommandLine}: why the token is no live handle of the kind, for argument `argument`.
 [[noreturn]] void refuse_handle(std::uintptr_t token, HandleKind kind, std::string_view argument);
 
-// What stands behind each type of handle.
+// What stands behind each type of handle: a specialisation, which is a HandleOf.
 template <typename Handle>
 struct HandleTraits;
+template <HandleKind kind_of_handle, typename ObjectOfHandle>
+struct HandleOf {
+  using Object = ObjectOfHandle;
+  static constexpr HandleKind kind = kind_of_handle;
+};
 
 template <typename Handle>
 std::uintptr_t token_of(const Handle* handle) {

@@ -68,9 +68,6 @@ class ModelObject {
 };
 
 template <>
-struct HandleTraits<anydim_model> {
-  using Object = ModelObject;
-  static constexpr HandleKind kind = HandleKind::Model;
-};
+struct HandleTraits<anydim_model> : HandleOf<HandleKind::Model, ModelObject> {};
 
 }  // namespace anydim::capi

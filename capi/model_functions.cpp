@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdlib>
 
@@ -48,8 +46,8 @@ template <typename Things>
 const auto& thing_at(const Things& things, std::size_t index, std::string_view what) {
   if (index >= things.size())
     throw Error(ErrorKind::CommandLine,
-                fmt::format("argument 'index' is {}, and there are {} {}: expected less", index,
-                            things.size(), what));
+                "argument 'index' is {}, and there are {} {}: expected less", index, things.size(),
+                what);
   return things[index];
 }
 
@@ -203,8 +201,8 @@ anydim_status* model_memory_ceiling(const anydim_model* model, const anydim_shap
       require_pointer(shape.name, "shapes[].name");
       if (shape.rank > 0) require_pointer(shape.dims, "shapes[].dims");
       if (!extents.emplace(shape.name, std::vector(shape.dims, shape.dims + shape.rank)).second)
-        throw Error(ErrorKind::Inputs, fmt::format("the shape of input '{}' is there twice",
-                                                   ir::printable(shape.name)));
+        throw Error(ErrorKind::Inputs, "the shape of input '{}' is there twice",
+                    ir::printable(shape.name));
     }
     const MemoryCeiling found = object->model()->memory_ceiling(extents);
     give_answer(anydim_memory_ceiling{.struct_size = sizeof(anydim_memory_ceiling),

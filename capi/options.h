@@ -23,15 +23,9 @@ class OptionsObject {
 };
 
 template <>
-struct HandleTraits<anydim_options> {
-  using Object = OptionsObject;
-  static constexpr HandleKind kind = HandleKind::Options;
-};
+struct HandleTraits<anydim_options> : HandleOf<HandleKind::Options, OptionsObject> {};
 
 template <>
-struct HandleTraits<anydim_cancellation> {
-  using Object = Cancellation;
-  static constexpr HandleKind kind = HandleKind::Cancellation;
-};
+struct HandleTraits<anydim_cancellation> : HandleOf<HandleKind::Cancellation, Cancellation> {};
 
 }  // namespace anydim::capi

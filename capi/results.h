@@ -16,9 +16,6 @@ struct ResultsObject {
 };
 
 template <>
-struct HandleTraits<anydim_results> {
-  using Object = ResultsObject;
-  static constexpr HandleKind kind = HandleKind::Results;
-};
+struct HandleTraits<anydim_results> : HandleOf<HandleKind::Results, ResultsObject> {};
 
 }  // namespace anydim::capi

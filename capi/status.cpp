@@ -60,8 +60,8 @@ anydim_status* status_of_exception(std::string_view function) noexcept {
 
 void require_pointer(const void* pointer, std::string_view argument) {
   if (pointer == nullptr)
-    throw Error(ErrorKind::CommandLine,
-                fmt::format("argument '{}' is NULL: expected the address of one", argument));
+    throw Error(ErrorKind::CommandLine, "argument '{}' is NULL: expected the address of one",
+                argument);
 }
 
 anydim_kind status_kind(const anydim_status* status) noexcept {

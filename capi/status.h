@@ -16,10 +16,7 @@ struct StatusObject {
 };
 
 template <>
-struct HandleTraits<anydim_status> {
-  using Object = StatusObject;
-  static constexpr HandleKind kind = HandleKind::Status;
-};
+struct HandleTraits<anydim_status> : HandleOf<HandleKind::Status, StatusObject> {};
 
 // Tells the exception at work, in `function`. Where there is no memory for it, it is a status that
 // stands ready and is never released.

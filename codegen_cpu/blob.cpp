@@ -17,9 +17,8 @@ namespace {
 [[noreturn]] void refuse(const std::string& why) {
   throw Error(
       ErrorKind::Internal,
-      fmt::format(
-          "internal error: generated code cannot become a blob: {}; please report this as a bug",
-          why));
+
+      "internal error: generated code cannot become a blob: {}; please report this as a bug", why);
 }
 
 class Linker {

@@ -1,6 +1,5 @@
 #include "codegen_cpu/compile.h"
 
-#include <fmt/format.h>
 #include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
@@ -86,10 +85,9 @@ Blob compile_module(llvm::Module& module, llvm::TargetMachine& machine,
   std::string problem;
   llvm::raw_string_ostream problems(problem);
   if (llvm::verifyModule(module, &problems)) {
-    throw Error(
-        ErrorKind::Internal,
-        fmt::format("internal error: generated code is ill-formed: {}; please report this as a bug",
-                    problems.str()));
+    throw Error(ErrorKind::Internal,
+                "internal error: generated code is ill-formed: {}; please report this as a bug",
+                problems.str());
   }
   optimise(module, machine);
   llvm::SmallVector<char, 0> object;

@@ -153,14 +153,6 @@ bool offers(const Processor& processor, const Target& target) {
 
 }  // namespace
 
-std::vector<NamedTarget> offered_targets() {
-  const Processor processor = detect_processor();
-  std::vector<NamedTarget> offered;
-  std::ranges::copy_if(all_targets, std::back_inserter(offered),
-                       [&](const NamedTarget& named) { return offers(processor, named.target); });
-  return offered;
-}
-
 Target detect_target(std::string_view most) {
   const Processor processor = detect_processor();
   if (most.empty()) return processor.best;
@@ -168,13 +160,12 @@ Target detect_target(std::string_view most) {
                                    [&](const NamedTarget& named) { return named.name == most; });
   if (wanted == std::end(all_targets))
     throw Error(ErrorKind::CommandLine,
-                fmt::format("unknown processor level {}: it is one of x86-64, avx2, avxvnni, "
-                            "avx512, avx512vnni, avx512bf16 and amx",
-                            most));
+                "unknown processor level {}: it is one of x86-64, avx2, avxvnni, "
+                "avx512, avx512vnni, avx512bf16 and amx",
+                most);
   if (!offers(processor, wanted->target))
-    throw Error(ErrorKind::Resource,
-                fmt::format("this processor offers {}, not {}: ask for a lower level",
-                            level_name(processor.best), most));
+    throw Error(ErrorKind::Resource, "this processor offers {}, not {}: ask for a lower level",
+                level_name(processor.best), most);
   return wanted->target;
 }
 

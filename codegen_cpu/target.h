@@ -43,8 +43,6 @@ struct NamedTarget {
   Target target;
 };
 std::span<const NamedTarget> named_targets();
-// Those that this processor and operating system offer.
-std::vector<NamedTarget> offered_targets();
 // The name of all that `target` has.
 std::string_view level_name(const Target& target);
 

@@ -37,9 +37,9 @@ struct KnownForm {
     if (const auto* attention = std::get_if<ir::AttentionForm>(&form.kind);
         attention != nullptr && attention->zero_nan)
       throw Error(ErrorKind::Unsupported,
-                  fmt::format("the region {} takes attention's weights of NaN for 0, which is done "
-                              "beside kernels on CUDA",
-                              region.name));
+                  "the region {} takes attention's weights of NaN for 0, which is done "
+                  "beside kernels on CUDA",
+                  region.name);
     for (const auto& kind : all)
       if (accepts(*kind, {target, region, form, facts})) kinds.push_back(kind.get());
   }
@@ -53,17 +53,16 @@ const KernelKind& kernel_kind_of(const KnownForm& known, const CudaTarget& targe
     if (kind->name() == schedule.name) return *kind;
   }
   throw Error(ErrorKind::Unsupported,
-              fmt::format("the schedule `{}` does not compute a region of kind {} on {}",
-                          to_string(schedule), ir::kind_name(known.form), target.architecture));
+              "the schedule `{}` does not compute a region of kind {} on {}", to_string(schedule),
+              ir::kind_name(known.form), target.architecture);
 }
 
 EmittedKernel emit(const KnownForm& known, const PlanInputs& inputs, const ir::Bucket& bucket,
                    const ir::Schedule& schedule, bool checked) {
   const KernelKind& kind = kernel_kind_of(known, inputs.target, schedule);
   if (const auto why = kind.misfit(inputs, schedule)) {
-    throw Error(ErrorKind::Resource,
-                fmt::format("the schedule `{}` does not fit {} ({}): {}", to_string(schedule),
-                            inputs.target.name, inputs.target.architecture, *why));
+    throw Error(ErrorKind::Resource, "the schedule `{}` does not fit {} ({}): {}",
+                to_string(schedule), inputs.target.name, inputs.target.architecture, *why);
   }
   return kind.emit(inputs, bucket, schedule, checked);
 }
@@ -210,9 +209,8 @@ class CudaBackend : public ir::Backend {
     for (const KernelKind* kind : known->kinds)
       for (ir::Schedule& schedule : ask(*kind, inputs)) schedules.push_back(std::move(schedule));
     if (schedules.empty()) {
-      throw Error(ErrorKind::Unsupported,
-                  fmt::format("the region {} of kind {} has no kernel for {}", region.name,
-                              ir::kind_name(known->form), options_.target.architecture));
+      throw Error(ErrorKind::Unsupported, "the region {} of kind {} has no kernel for {}",
+                  region.name, ir::kind_name(known->form), options_.target.architecture);
     }
     return schedules;
   }

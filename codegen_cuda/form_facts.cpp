@@ -1,7 +1,5 @@
 #include "codegen_cuda/form_facts.h"
 
-#include <fmt/format.h>
-
 #include "codegen_cuda/rows/row_passes.h"
 #include "codegen_cuda/work.h"
 #include "ir/error.h"
@@ -16,11 +14,10 @@ std::shared_ptr<const FormFacts> derive_facts(const CudaTarget& target, const ir
     if (!matmul->rows.empty())
       throw Error(
           ErrorKind::Unsupported,
-          fmt::format("the region {} computes a product and what needs its rows whole (a layer "
-                      "norm, a softmax of the result) in one kernel, as CPUs do; on CUDA those are "
-                      "kernels of their own: compile the model, or a text of it from before the "
-                      "pass `fuse`, for the GPU",
-                      region.name));
+          "the region {} computes a product and what needs its rows whole (a layer norm, a softmax "
+          "of the result) in one kernel, as CPUs do; on CUDA those are kernels of their own: "
+          "compile the model, or a text of it from before the pass `fuse`, for the GPU",
+          region.name);
     facts.tensor = tensor_operands(region, *matmul, form.symbols);
     if (target.tf32) facts.tf32 = tf32_operands(region, *matmul, form.symbols);
     if (target.has_wgmma() && facts.tensor)

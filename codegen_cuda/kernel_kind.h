@@ -85,6 +85,18 @@ class KernelKind : public ir::KernelKind<PlanInputs> {
                              const ir::Schedule& schedule, bool checked) const = 0;
 };
 
+// A kind for forms of one alternative of ir::LoopForm::kind, if not for all of them.
+template <typename Form>
+class KindOf : public KernelKind {
+ public:
+  bool accepts(const PlanInputs& inputs) const override {
+    return std::holds_alternative<Form>(inputs.form.kind);
+  }
+
+ protected:
+  static const Form& form_of(const PlanInputs& inputs) { return std::get<Form>(inputs.form.kind); }
+};
+
 // Why a block cannot have so many threads; nothing where it can.
 std::optional<std::string> threads_misfit(std::int64_t threads);
 // Why a block of so many threads cannot have so many bytes of shared memory and registers a thread;

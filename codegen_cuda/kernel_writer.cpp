@@ -136,8 +136,8 @@ CodeScope& KernelWriter::begin_entry(const EntryOptions& options) {
   for (std::size_t i = 0; i < names.size(); ++i) {
     const bool wide = !fits_int(Dim::symbol(names[i]));
     const std::string name = fresh(names[i]);
-    entry_->line(fmt::format("const {} {} = {}extents[{}];", wide ? "long long" : "int", name,
-                             wide ? "" : "(int)", i));
+    entry_->line("const {} {} = {}extents[{}];", wide ? "long long" : "int", name,
+                 wide ? "" : "(int)", i);
     entry_->define({.symbol = names[i]}, {name, wide});
   }
   if (options.dependent && target().has_dependent_launch()) {
@@ -186,8 +186,8 @@ void write_lambda(CodeScope& scope, const std::string& name, const std::string& 
                   const std::function<void(CodeScope&)>& body, const std::string& result) {
   CodeScope inner(&scope);
   body(inner);
-  scope.line(fmt::format("const auto {} = [&]({}){}{} {{", name, parameters,
-                         result.empty() ? "" : " -> ", result));
+  scope.line("const auto {} = [&]({}){}{} {{", name, parameters, result.empty() ? "" : " -> ",
+             result);
   scope.append(inner.text());
   scope.line("};");
 }

@@ -2,6 +2,8 @@
 // of its sizes.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -39,6 +41,11 @@ class CodeScope {
   // Adds lines at this scope's indentation; `text` may hold several, indented relative to each
   // other.
   void line(std::string_view text);
+  // The text as fmt::format takes it, in parts.
+  template <typename First, typename... Rest>
+  void line(fmt::format_string<First, Rest...> text, First&& first, Rest&&... rest) {
+    line(fmt::format(text, std::forward<First>(first), std::forward<Rest>(rest)...));
+  }
   const std::string& text() const { return text_; }
   void append(std::string_view indented) { text_ += indented; }
 

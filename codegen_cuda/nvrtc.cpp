@@ -66,16 +66,14 @@ struct Nvrtc::Functions {
   void load(Function& function, const char* name) {
     function = reinterpret_cast<Function>(dlsym(library, name));
     if (function == nullptr) {
-      throw Error(
-          ErrorKind::Resource,
-          fmt::format("the CUDA compiler library lacks {}; install CUDA 12.4 or newer", name));
+      throw Error(ErrorKind::Resource,
+                  "the CUDA compiler library lacks {}; install CUDA 12.4 or newer", name);
     }
   }
 
   void require(int result, const char* what) const {
     if (result != success)
-      throw Error(ErrorKind::Internal,
-                  fmt::format("NVRTC failed to {}: {}", what, get_error_string(result)));
+      throw Error(ErrorKind::Internal, "NVRTC failed to {}: {}", what, get_error_string(result));
   }
 };
 
@@ -136,8 +134,8 @@ NvrtcOutput Nvrtc::compile(const std::string& source, const std::string& name,
   while (!produced.log.empty() && produced.log.back() == '\0') produced.log.pop_back();
   if (result != success) {
     throw Error(ErrorKind::Internal,
-                fmt::format("internal error: NVRTC rejected the generated kernel {} for {}: {}\n{}",
-                            name, architecture, nvrtc.get_error_string(result), produced.log));
+                "internal error: NVRTC rejected the generated kernel {} for {}: {}\n{}", name,
+                architecture, nvrtc.get_error_string(result), produced.log);
   }
   const bool cubin = output == CudaOutput::Cubin;
   nvrtc.require((cubin ? nvrtc.get_cubin_size : nvrtc.get_ptx_size)(program, &size),

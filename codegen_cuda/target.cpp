@@ -108,10 +108,9 @@ std::vector<std::string> target_names() {
 
 CudaTarget target_of(const DeviceDescription& device) {
   if (device.capability < 80) {
-    throw Error(
-        ErrorKind::Resource,
-        fmt::format("the GPU {} has compute capability {}.{}, and kernels need 8.0 or newer",
-                    device.driver_name, device.capability / 10, device.capability % 10));
+    throw Error(ErrorKind::Resource,
+                "the GPU {} has compute capability {}.{}, and kernels need 8.0 or newer",
+                device.driver_name, device.capability / 10, device.capability % 10);
   }
   const std::vector<CudaTarget> known = parts();
   const std::string driver_name = lower(device.driver_name);

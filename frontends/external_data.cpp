@@ -23,7 +23,7 @@ std::string subject(const std::string& tensor_name, const std::string& file) {
 
 [[noreturn]] void refuse(const std::string& tensor_name, const std::string& file,
                          const std::string& reason) {
-  throw Error(ErrorKind::Malformed, fmt::format("{}{}", subject(tensor_name, file), reason));
+  throw Error(ErrorKind::Malformed, "{}{}", subject(tensor_name, file), reason);
 }
 
 bool has_parent_component(std::string_view path) {
@@ -37,8 +37,7 @@ bool has_parent_component(std::string_view path) {
 
 void check_name(const std::string& tensor_name, const std::string& file) {
   if (file.empty())
-    throw Error(ErrorKind::Malformed,
-                fmt::format("tensor {} names no data file", quoted_name(tensor_name)));
+    throw Error(ErrorKind::Malformed, "tensor {} names no data file", quoted_name(tensor_name));
   if (file.find('\0') != std::string::npos)
     refuse(tensor_name, file, ", whose name holds a zero byte");
   if (file.front() == '/') {

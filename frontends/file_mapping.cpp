@@ -1,7 +1,6 @@
 #include "frontends/file_mapping.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -30,20 +29,18 @@ FileDescriptor::~FileDescriptor() {
 FileMapping::FileMapping(const FileDescriptor& descriptor, const std::filesystem::path& file) {
   struct stat status{};
   if (::fstat(descriptor.number(), &status) != 0) {
-    throw Error(ErrorKind::Malformed, fmt::format("cannot read {}: {}", quoted_name(file.string()),
-                                                  std::strerror(errno)));
+    throw Error(ErrorKind::Malformed, "cannot read {}: {}", quoted_name(file.string()),
+                std::strerror(errno));
   }
   if (!S_ISREG(status.st_mode)) {
-    throw Error(ErrorKind::Malformed,
-                fmt::format("{} is not a regular file", quoted_name(file.string())));
+    throw Error(ErrorKind::Malformed, "{} is not a regular file", quoted_name(file.string()));
   }
   const auto size = static_cast<std::size_t>(status.st_size);
   if (size == 0) return;  // an empty mapping is refused by the kernel
   void* memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor.number(), 0);
   if (memory == MAP_FAILED) {
-    throw Error(ErrorKind::Malformed,
-                fmt::format("cannot map {} into memory: {}", quoted_name(file.string()),
-                            std::strerror(errno)));
+    throw Error(ErrorKind::Malformed, "cannot map {} into memory: {}", quoted_name(file.string()),
+                std::strerror(errno));
   }
   bytes_ = {static_cast<const std::byte*>(memory), size};
 }
@@ -57,8 +54,8 @@ FileDescriptor open_file(const std::filesystem::path& file) {
   // refused.
   FileDescriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!descriptor.is_open()) {
-    throw Error(ErrorKind::Malformed, fmt::format("cannot open {}: {}", quoted_name(file.string()),
-                                                  std::strerror(errno)));
+    throw Error(ErrorKind::Malformed, "cannot open {}: {}", quoted_name(file.string()),
+                std::strerror(errno));
   }
   return descriptor;
 }

@@ -18,9 +18,8 @@ void check_bools(const ir::Tensor& tensor, const std::string& what) {
   const auto bad =
       std::find_if(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; });
   if (bad == bytes.end()) return;
-  throw Error(ErrorKind::Malformed,
-              fmt::format("{} is bool, but element {} has the value {}: expected 0 or 1", what,
-                          bad - bytes.begin(), std::to_integer<int>(*bad)));
+  throw Error(ErrorKind::Malformed, "{} is bool, but element {} has the value {}: expected 0 or 1",
+              what, bad - bytes.begin(), std::to_integer<int>(*bad));
 }
 
 std::string dims_text(const std::vector<std::int64_t>& dims) {
@@ -35,9 +34,8 @@ std::int64_t tensor_bytes(std::string_view tensor_name, ir::DType dtype,
   bool empty = false;
   for (const std::int64_t dim : dims) {
     if (dim < 0) {
-      throw Error(ErrorKind::Malformed,
-                  fmt::format("tensor {} has the dims {}; a dim cannot be negative",
-                              quoted_name(tensor_name), dims_text(dims)));
+      throw Error(ErrorKind::Malformed, "tensor {} has the dims {}; a dim cannot be negative",
+                  quoted_name(tensor_name), dims_text(dims));
     }
     empty = empty || dim == 0;
   }
@@ -45,9 +43,8 @@ std::int64_t tensor_bytes(std::string_view tensor_name, ir::DType dtype,
   auto bytes = static_cast<std::int64_t>(ir::size_of(dtype));
   for (const std::int64_t dim : dims) {
     if (__builtin_mul_overflow(bytes, dim, &bytes)) {
-      throw Error(ErrorKind::Malformed,
-                  fmt::format("tensor {} has the dims {}, whose size overflows 64 bits",
-                              quoted_name(tensor_name), dims_text(dims)));
+      throw Error(ErrorKind::Malformed, "tensor {} has the dims {}, whose size overflows 64 bits",
+                  quoted_name(tensor_name), dims_text(dims));
     }
   }
   return bytes;

@@ -3,10 +3,13 @@
 // internal condition). The kind is the process's exit code.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <source_location>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace anydim {
 
@@ -27,6 +30,11 @@ enum class ErrorKind {
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, std::string_view message);
+  // The message as fmt::format takes it, in parts.
+  template <typename First, typename... Rest>
+  Error(ErrorKind kind, fmt::format_string<First, Rest...> message, First&& first, Rest&&... rest)
+      : Error(kind, fmt::format(message, std::forward<First>(first), std::forward<Rest>(rest)...)) {
+  }
   ErrorKind kind() const { return kind_; }
 
  private:

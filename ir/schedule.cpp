@@ -40,9 +40,8 @@ std::string to_string(const Schedule& schedule) {
 
 Schedule parse_schedule(std::string_view text) {
   const auto refuse = [&](const std::string& why) {
-    throw Error(
-        ErrorKind::Malformed,
-        fmt::format("the schedule `{}` is not `NAME FIELD=INTEGER ...`: {}", printable(text), why));
+    throw Error(ErrorKind::Malformed, "the schedule `{}` is not `NAME FIELD=INTEGER ...`: {}",
+                printable(text), why);
   };
   Schedule schedule;
   bool first = true;

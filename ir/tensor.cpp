@@ -1,6 +1,5 @@
 #include "ir/tensor.h"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <atomic>
@@ -24,7 +23,7 @@ std::shared_ptr<std::byte> allocate(std::size_t bytes) {
   const std::align_val_t alignment{bytes < huge_page ? 64 : huge_page};
   void* memory = ::operator new(std::max<std::size_t>(bytes, 1), alignment, std::nothrow);
   if (memory == nullptr) {
-    throw Error(ErrorKind::Resource, fmt::format("out of memory: a tensor needs {} bytes", bytes));
+    throw Error(ErrorKind::Resource, "out of memory: a tensor needs {} bytes", bytes);
   }
   if (bytes >= huge_page) ask_for_huge_pages(memory, bytes);
   return {static_cast<std::byte*>(memory),

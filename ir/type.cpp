@@ -57,16 +57,14 @@ std::optional<DType> dtype_named(std::string_view name) {
 std::int64_t element_count(const std::vector<std::int64_t>& dims) {
   for (const std::int64_t dim : dims) {
     if (dim < 0)
-      throw Error(ErrorKind::Inputs,
-                  fmt::format("shape ({}) has a negative dim", fmt::join(dims, ", ")));
+      throw Error(ErrorKind::Inputs, "shape ({}) has a negative dim", fmt::join(dims, ", "));
   }
   if (std::ranges::find(dims, 0) != dims.end()) return 0;
   std::int64_t count = 1;
   for (const std::int64_t dim : dims) {
     if (__builtin_mul_overflow(count, dim, &count)) {
-      throw Error(ErrorKind::Inputs,
-                  fmt::format("shape ({}) has more elements than 64 bits can count",
-                              fmt::join(dims, ", ")));
+      throw Error(ErrorKind::Inputs, "shape ({}) has more elements than 64 bits can count",
+                  fmt::join(dims, ", "));
     }
   }
   return count;
@@ -76,8 +74,8 @@ std::int64_t byte_count(DType dtype, const std::vector<std::int64_t>& dims) {
   std::int64_t bytes = element_count(dims);
   if (__builtin_mul_overflow(bytes, static_cast<std::int64_t>(size_of(dtype)), &bytes)) {
     throw Error(ErrorKind::Inputs,
-                fmt::format("a {} tensor of shape ({}) has more bytes than 64 bits can count",
-                            name_of(dtype), fmt::join(dims, ", ")));
+                "a {} tensor of shape ({}) has more bytes than 64 bits can count", name_of(dtype),
+                fmt::join(dims, ", "));
   }
   return bytes;
 }

@@ -39,9 +39,8 @@ void check_names(const List& list, std::string_view what, const VerifyOptions& o
   std::set<std::string_view> names;
   for (const auto& item : list) {
     if (!names.insert(item.name).second) {
-      throw Error(options.kind,
-                  fmt::format("{}{}the module has two {} named {}", options.stage,
-                              options.stage.empty() ? "" : ": ", what, global_text(item.name)));
+      throw Error(options.kind, "{}{}the module has two {} named {}", options.stage,
+                  options.stage.empty() ? "" : ": ", what, global_text(item.name));
     }
   }
 }
@@ -66,8 +65,7 @@ void FunctionVerifier::verify() {
 void FunctionVerifier::fail(const std::string& what) const {
   const std::string stage = options_.stage.empty() ? "" : options_.stage + ": ";
   const std::string place = binding_ == nullptr ? "" : ", " + describe(function_, *binding_);
-  throw Error(options_.kind,
-              fmt::format("{}{} {}{}: {}", stage, keyword_, global_text(name_), place, what));
+  throw Error(options_.kind, "{}{} {}{}: {}", stage, keyword_, global_text(name_), place, what);
 }
 
 void FunctionVerifier::symbols() {

@@ -10,8 +10,6 @@
 // named for it throws Error{CommandLine} with the reason. Does nothing without a backend.
 #include "passes/choose_buckets.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -220,11 +218,10 @@ std::optional<DispatchTable> library_table(const Region& region, bool named,
   const Backend::LibraryChoice choice = context.backend->library_schedule(region);
   if (!choice.schedule) {
     if (!named) return std::nullopt;
-    throw Error(
-        ErrorKind::CommandLine,
-        fmt::format("the policy library was chosen for the region {0}, which no library computes: "
-                    "{1}; leave its policy out, or ask for symbolic, bucketed or exact",
-                    region.name, choice.reason));
+    throw Error(ErrorKind::CommandLine,
+                "the policy library was chosen for the region {0}, which no library computes: {1}; "
+                "leave its policy out, or ask for symbolic, bucketed or exact",
+                region.name, choice.reason);
   }
   const Bucket whole = whole_range(region);
   const double seconds = context.backend->estimate(region, *choice.schedule, samples(whole)[1],

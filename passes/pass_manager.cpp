@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 
@@ -66,17 +64,16 @@ const Pass* found(std::span<const Pass> passes, std::string_view name) {
 const Pass& named(std::string_view name) {
   for (const std::span<const Pass> passes : {pipeline_passes(), branch_passes()})
     if (const Pass* pass = found(passes, name)) return *pass;
-  throw Error(ErrorKind::CommandLine, fmt::format("there is no pass named '{}'", name));
+  throw Error(ErrorKind::CommandLine, "there is no pass named '{}'", name);
 }
 
 void check_skipped(const PassContext& context) {
   for (const std::string& name : context.options.skipped) {
     named(name);
     if (found(all_branches, name) != nullptr)
-      throw Error(ErrorKind::CommandLine,
-                  fmt::format("'{}' stands beside the pipeline, which does not run it: there is "
-                              "nothing to skip",
-                              name));
+      throw Error(
+          ErrorKind::CommandLine,
+          "'{}' stands beside the pipeline, which does not run it: there is nothing to skip", name);
   }
 }
 

@@ -16,8 +16,8 @@ namespace {
 // `by_data`: no shape of an input would help.
 [[noreturn]] void refuse(const std::string& what, bool by_data = false) {
   throw Error(ErrorKind::Unsupported,
-              fmt::format("the graph executor takes static programs only: {}; {}use --executor vm",
-                          what, by_data ? "" : "give every input's shape, or "));
+              "the graph executor takes static programs only: {}; {}use --executor vm", what,
+              by_data ? "" : "give every input's shape, or ");
 }
 
 class Gate {

@@ -19,9 +19,8 @@ void select_outputs(ir::Module& module, PassContext& context) {
   for (const std::string& name : wanted) {
     auto found = std::find(main.result_names.begin(), main.result_names.end(), name);
     if (found == main.result_names.end())
-      throw Error(ErrorKind::CommandLine,
-                  fmt::format("the model has no output named '{}'; it has {}", ir::printable(name),
-                              fmt::join(main.result_names, ", ")));
+      throw Error(ErrorKind::CommandLine, "the model has no output named '{}'; it has {}",
+                  ir::printable(name), fmt::join(main.result_names, ", "));
     results.push_back(
         main.body.results[static_cast<std::size_t>(found - main.result_names.begin())]);
   }

@@ -1,7 +1,5 @@
 #include "runtime/batcher.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -29,16 +27,15 @@ Batcher::Batcher(BatchRule rule) : rule_(rule), queue_(Earlier{rule.sorted}) {
   for (const auto& [limit, what] :
        {std::pair(rule.texts, "texts"), std::pair(rule.tokens, "tokens")}) {
     if (limit && *limit < 1)
-      throw Error(
-          ErrorKind::Inputs,
-          fmt::format("a batch has at most {} {}: give a limit of at least 1", *limit, what));
+      throw Error(ErrorKind::Inputs, "a batch has at most {} {}: give a limit of at least 1",
+                  *limit, what);
   }
 }
 
 std::size_t Batcher::push(std::int64_t length) {
   if (length < 0 || length > longest_text)
-    throw Error(ErrorKind::Inputs, fmt::format("text {} has {} tokens: expected 0 to {}", pushed_,
-                                               length, longest_text));
+    throw Error(ErrorKind::Inputs, "text {} has {} tokens: expected 0 to {}", pushed_, length,
+                longest_text);
   queue_.insert(Waiting{length, pushed_});
   return pushed_++;
 }

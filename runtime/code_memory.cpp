@@ -1,6 +1,5 @@
 #include "runtime/code_memory.h"
 
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -18,16 +17,15 @@ CodeMemory::CodeMemory(std::span<const std::byte> code) {
   bytes_ = (code.size() + page - 1) / page * page;
   void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
-    throw Error(ErrorKind::Resource,
-                fmt::format("out of memory: {} bytes for a kernel's code", bytes_));
+    throw Error(ErrorKind::Resource, "out of memory: {} bytes for a kernel's code", bytes_);
   }
   std::memcpy(memory, code.data(), code.size());
   if (mprotect(memory, bytes_, PROT_READ | PROT_EXEC) != 0) {
     const int reason = errno;
     munmap(memory, bytes_);
     throw Error(ErrorKind::Resource,
-                fmt::format("the system does not let this process run code that it generated: {}",
-                            std::generic_category().message(reason)));
+                "the system does not let this process run code that it generated: {}",
+                std::generic_category().message(reason));
   }
   address_ = static_cast<std::byte*>(memory);
 }

@@ -125,10 +125,9 @@ void Context::fill_slots(std::size_t index) {
                                  : ir::Dim::value(leaf.value, leaf.element).to_string(name_of);
     where += fmt::format("{}{} = {}", where.empty() ? "" : ", ", name, leaves_[i]);
   }
-  throw Error(
-      ErrorKind::Inputs,
-      fmt::format("the size {} has no 64-bit value (it overflows or divides by zero) for {}",
-                  size.to_string(name_of), where));
+  throw Error(ErrorKind::Inputs,
+              "the size {} has no 64-bit value (it overflows or divides by zero) for {}",
+              size.to_string(name_of), where);
 }
 
 void Context::test_checks(const ir::Program::Stage& stage) const {
@@ -301,8 +300,7 @@ void Context::execute(const ir::Code::SetSlots& set) {
 // The callee's slots come after all others.
 void Context::enter(const std::string& source, const ir::Code& callee) {
   if (callers_.size() >= deepest_call)
-    throw Error(ErrorKind::Resource,
-                fmt::format("{}: calls nest more than {} deep", source, deepest_call));
+    throw Error(ErrorKind::Resource, "{}: calls nest more than {} deep", source, deepest_call);
   callers_.push_back(frame_);
   frame_ = {.code = &callee, .position = 0, .slots = frame_.slots + index_of(frame_.code->slots)};
   slots_.resize(frame_.slots + index_of(callee.slots));

@@ -1,7 +1,5 @@
 #include "runtime/cpu_device.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -126,9 +124,8 @@ class CpuSession : public DeviceSession {
   std::byte* scratch_for(std::int64_t stride) {
     std::int64_t all = 0;
     if (__builtin_mul_overflow(stride, std::int64_t{executable_.pool().threads()}, &all))
-      throw Error(
-          ErrorKind::Resource,
-          fmt::format("scratch memory of {} bytes for each thread is too large to count", stride));
+      throw Error(ErrorKind::Resource,
+                  "scratch memory of {} bytes for each thread is too large to count", stride);
     if (const std::int64_t before = budget_.used().scratch; all > before)
       budget_.spend(&CallMemory::scratch, all - before);
     return scratch_.reserve(static_cast<std::size_t>(all));
@@ -138,9 +135,8 @@ class CpuSession : public DeviceSession {
     const CpuCode& code = static_cast<const CpuKernel&>(*(*work.kernel)->device).code;
     CpuCode::Sizes sizes;
     if (!code.measure(work.extents, sizes))
-      throw Error(ErrorKind::Inputs,
-                  fmt::format("the work of {} is too large to count for these inputs",
-                              work.launch->source));
+      throw Error(ErrorKind::Inputs, "the work of {} is too large to count for these inputs",
+                  work.launch->source);
     if (sizes.tasks <= 0) return 0;
     arguments_.resize(work.launch->buffers.size());
     for (std::size_t i = 0; i < arguments_.size(); ++i)

@@ -17,17 +17,16 @@ int type_of(ir::DType dtype) {
   if (dtype == ir::DType::F32) return library_f32;
   if (dtype == ir::DType::F16) return library_f16;
   if (dtype == ir::DType::BF16) return library_bf16;
-  throw Error(
-      ErrorKind::Unsupported,
-      fmt::format("cuBLASLt multiplies f32, f16 and bf16 here, not {}", ir::name_of(dtype)));
+  throw Error(ErrorKind::Unsupported, "cuBLASLt multiplies f32, f16 and bf16 here, not {}",
+              ir::name_of(dtype));
 }
 
 template <typename Signature>
 void resolve(void* library, std::function<Signature>& member, const char* name) {
   void* found = dlsym(library, name);
   if (found == nullptr)
-    throw Error(ErrorKind::Resource,
-                fmt::format("cuBLASLt has no function {}; install cuBLAS of CUDA 12 or 13", name));
+    throw Error(ErrorKind::Resource, "cuBLASLt has no function {}; install cuBLAS of CUDA 12 or 13",
+                name);
   member = reinterpret_cast<Signature*>(found);
 }
 
@@ -44,8 +43,7 @@ int epilogue_of(const LibraryProduct& product) {
 
 void require(LibraryStatus status, const char* what) {
   if (status != library_success)
-    throw Error(ErrorKind::Internal,
-                fmt::format("cuBLASLt: {} failed with status {}", what, status));
+    throw Error(ErrorKind::Internal, "cuBLASLt: {} failed with status {}", what, status);
 }
 
 }  // namespace
@@ -103,11 +101,10 @@ std::shared_ptr<CublasLt> CublasLt::open(std::shared_ptr<DeviceContext> context,
     reason = dlerror();
   }
   if (library == nullptr) {
-    throw Error(
-        ErrorKind::Resource,
-        fmt::format("none of {} can be loaded ({}); install cuBLAS (PyPI nvidia-cublas) where the "
-                    "loader finds it, by LD_LIBRARY_PATH or, for bench, by --library-path",
-                    fmt::join(names, ", "), reason));
+    throw Error(ErrorKind::Resource,
+                "none of {} can be loaded ({}); install cuBLAS (PyPI nvidia-cublas) where the "
+                "loader finds it, by LD_LIBRARY_PATH or, for bench, by --library-path",
+                fmt::join(names, ", "), reason);
   }
   CublasLtFunctions functions;
 #define ANYDIM_CUBLASLT(member, symbol, ...) resolve(library, functions.member, #symbol);
@@ -123,7 +120,7 @@ std::shared_ptr<CublasLt> CublasLt::make(std::shared_ptr<DeviceContext> context,
   context->enter();
   if (const LibraryStatus status = made->functions_.create(&made->handle_);
       status != library_success)
-    throw Error(ErrorKind::Resource, fmt::format("cuBLASLt does not start: status {}", status));
+    throw Error(ErrorKind::Resource, "cuBLASLt does not start: status {}", status);
   made->context_ = std::move(context);
   return made;
 }
@@ -162,9 +159,8 @@ std::vector<CublasLt::Algorithm> CublasLt::algorithms(const LibraryProduct& prod
     algorithms.push_back({result.algorithm, result.workspace_bytes});
   }
   if (algorithms.empty()) {
-    throw Error(ErrorKind::Resource,
-                fmt::format("cuBLASLt offers no algorithm for {} x {} x {} in {}", product.m,
-                            product.n, product.k, ir::name_of(product.dtype)));
+    throw Error(ErrorKind::Resource, "cuBLASLt offers no algorithm for {} x {} x {} in {}",
+                product.m, product.n, product.k, ir::name_of(product.dtype));
   }
   return algorithms;
 }

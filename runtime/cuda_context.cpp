@@ -17,9 +17,8 @@ Properties read_properties(const Driver& driver, DeviceNumber device) {
   const auto attribute = [&](DeviceAttribute name) {
     int value = 0;
     if (const Result result = driver.device_attribute(&value, name, device); result != success) {
-      throw Error(ErrorKind::Resource,
-                  fmt::format("the GPU does not tell its attribute {}: {}", static_cast<int>(name),
-                              describe(driver, result)));
+      throw Error(ErrorKind::Resource, "the GPU does not tell its attribute {}: {}",
+                  static_cast<int>(name), describe(driver, result));
     }
     return value;
   };
@@ -50,17 +49,16 @@ Properties read_properties(const Driver& driver, DeviceNumber device) {
   if (driver.device_memory(&bytes, device) == success)
     properties.memory_bytes = static_cast<std::int64_t>(bytes);
   if (properties.capability < oldest_capability) {
-    throw Error(ErrorKind::Resource, fmt::format("the GPU ({}) has compute capability {}.{}; "
-                                                 "kernels need 8.0 or newer; use --device cpu",
-                                                 properties.name, properties.capability / 10,
-                                                 properties.capability % 10));
-  }
-  if (attribute(memory_pools_supported) == 0) {
     throw Error(
         ErrorKind::Resource,
-        fmt::format(
-            "the GPU ({}) has no stream-ordered memory as it is set up here; use --device cpu",
-            properties.name));
+        "the GPU ({}) has compute capability {}.{}; kernels need 8.0 or newer; use --device cpu",
+        properties.name, properties.capability / 10, properties.capability % 10);
+  }
+  if (attribute(memory_pools_supported) == 0) {
+    throw Error(ErrorKind::Resource,
+
+                "the GPU ({}) has no stream-ordered memory as it is set up here; use --device cpu",
+                properties.name);
   }
   return properties;
 }
@@ -71,16 +69,15 @@ std::shared_ptr<DeviceContext> DeviceContext::open(std::shared_ptr<const Driver>
                                                    int ordinal) {
   const auto refuse = [&](Result result, std::string_view what) {
     if (result == success) return;
-    throw Error(ErrorKind::Resource,
-                fmt::format("{}: {}; use --device cpu", what, describe(*driver, result)));
+    throw Error(ErrorKind::Resource, "{}: {}; use --device cpu", what, describe(*driver, result));
   };
   int version = 0;
   refuse(driver->driver_version(&version), "the CUDA driver does not tell its version");
   if (version < oldest_driver) {
     throw Error(ErrorKind::Resource,
-                fmt::format("the CUDA driver offers version {}, but {} is needed; install a newer "
-                            "driver (525 or newer)",
-                            version_text(version), version_text(oldest_driver)));
+                "the CUDA driver offers version {}, but {} is needed; install a newer "
+                "driver (525 or newer)",
+                version_text(version), version_text(oldest_driver));
   }
   if (const Result result = driver->initialise(0); result == no_device) {
     throw Error(ErrorKind::Resource, "the CUDA driver finds no GPU; use --device cpu");
@@ -110,9 +107,9 @@ void DeviceContext::enter() const {
   if (lost_.load(std::memory_order_acquire)) {
     const std::lock_guard lock(mutex_);
     throw Error(ErrorKind::Internal,
-                fmt::format("the GPU cannot be used by this process any more, a kernel failed "
-                            "earlier ({}); start the process again",
-                            first_fault_));
+                "the GPU cannot be used by this process any more, a kernel failed "
+                "earlier ({}); start the process again",
+                first_fault_);
   }
   check(driver_->context_set(context_), "entering the GPU's context");
 }
@@ -138,9 +135,9 @@ void DeviceContext::fail(Result result, std::string_view what) const {
     std::size_t free = 0, total = 0;
     driver_->memory_information(&free, &total);
     throw Error(ErrorKind::Resource,
-                fmt::format("the GPU's memory is too small for {}: {} of {} bytes are free; give "
-                            "smaller inputs or end other programs that use it",
-                            what, free, total));
+                "the GPU's memory is too small for {}: {} of {} bytes are free; give smaller "
+                "inputs or end other programs that use it",
+                what, free, total);
   }
   const bool hangs = result == not_ready;
   const std::string message =

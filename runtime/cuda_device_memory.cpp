@@ -69,9 +69,8 @@ class Claim {
 
   template <typename... Parts>
   [[noreturn]] void refuse(fmt::format_string<Parts...> text, Parts&&... parts) const {
-    throw Error(ErrorKind::Inputs,
-                fmt::format("a tensor {} on GPU {} at {:#x}: {}", shape_, context_.ordinal(),
-                            address_, fmt::format(text, std::forward<Parts>(parts)...)));
+    throw Error(ErrorKind::Inputs, "a tensor {} on GPU {} at {:#x}: {}", shape_, context_.ordinal(),
+                address_, fmt::format(text, std::forward<Parts>(parts)...));
   }
 
   // An address may begin a range that the next one continues: an address range that is mapped piece

@@ -22,9 +22,8 @@ void resolve(std::function<Signature>& member, const char* symbol, ProcedureAddr
   void* found = nullptr;
   int status = 0;
   if (find(symbol, &found, oldest_driver, 0, &status) != success || found == nullptr) {
-    throw Error(ErrorKind::Resource,
-                fmt::format("the CUDA driver ({}) has no function {}: it is too old; {}", file,
-                            symbol, remedy));
+    throw Error(ErrorKind::Resource, "the CUDA driver ({}) has no function {}: it is too old; {}",
+                file, symbol, remedy);
   }
   member = reinterpret_cast<Signature*>(found);
 }
@@ -35,14 +34,13 @@ std::shared_ptr<const Driver> open_driver(const std::string& file) {
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* reason = dlerror();
-    throw Error(ErrorKind::Resource, fmt::format("there is no CUDA driver here ({}); {}",
-                                                 reason == nullptr ? file : reason, remedy));
+    throw Error(ErrorKind::Resource, "there is no CUDA driver here ({}); {}",
+                reason == nullptr ? file : reason, remedy);
   }
   const auto find = reinterpret_cast<ProcedureAddress>(dlsym(library, "cuGetProcAddress_v2"));
   if (find == nullptr) {
-    throw Error(ErrorKind::Resource,
-                fmt::format("the CUDA driver ({}) is older than version {}; {}", file,
-                            version_text(oldest_driver), remedy));
+    throw Error(ErrorKind::Resource, "the CUDA driver ({}) is older than version {}; {}", file,
+                version_text(oldest_driver), remedy);
   }
   auto driver = std::make_shared<Driver>();
   driver->file = file;

@@ -106,7 +106,7 @@ CudaKernel::CudaKernel(std::shared_ptr<DeviceContext> context, const ir::Region&
   const Driver& driver = context_->driver();
   const Properties& device = context_->properties();
   const auto refuse = [&](const std::string& why) {
-    return Error(ErrorKind::Resource, fmt::format("{}: {} ({})", name_, why, device.name));
+    return Error(ErrorKind::Resource, "{}: {} ({})", name_, why, device.name);
   };
   internal_check(!launches_.empty(), "a kernel for CUDA has launches");
   if (trial) {
@@ -203,8 +203,8 @@ CudaKernel::Sizes CudaKernel::sizes(std::span<const std::int64_t> extents) const
   std::vector<std::int64_t> values(size_count_);
   const auto too_large = [&] {
     return Error(ErrorKind::Inputs,
-                 fmt::format("{}: the work is too large to count or to launch for these inputs",
-                             describe(extents)));
+                 "{}: the work is too large to count or to launch for these inputs",
+                 describe(extents));
   };
   if (sizes_.run(extents, values) >= 0) throw too_large();
   Sizes sizes;

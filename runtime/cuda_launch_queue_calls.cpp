@@ -1,5 +1,4 @@
 // Calls of a launch queue from their begin to their end, and what they take and give.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
@@ -64,10 +63,9 @@ void LaunchQueue::find_given() {
     if (given_[i] == nullptr || &given_[i]->context() != context_.get())
       throw Error(
           ErrorKind::Inputs,
-          fmt::format("input '{}' lies in memory of GPU {} that was made a tensor of for "
-                      "another model: expected a tensor of this model's device (GPU {}), "
-                      "or one in host memory",
-                      program_.entry().inputs.at(i).name, memory->device(), context_->ordinal()));
+          "input '{}' lies in memory of GPU {} that was made a tensor of for "
+          "another model: expected a tensor of this model's device (GPU {}), or one in host memory",
+          program_.entry().inputs.at(i).name, memory->device(), context_->ordinal());
     call_.inputs.push_back((*inputs_)[i]);
   }
 }

@@ -28,8 +28,8 @@ const Object& Frames::object(std::int32_t buffer) const {
 std::int64_t Frames::position_in(std::int64_t position, std::int64_t count,
                                  const std::string& source) {
   if (position >= -count && position < count) return position < 0 ? position + count : position;
-  throw Error(ErrorKind::Inputs, fmt::format("{}: expected a position from {} to {}, got {}",
-                                             source, -count, count - 1, position));
+  throw Error(ErrorKind::Inputs, "{}: expected a position from {} to {}, got {}", source, -count,
+              count - 1, position);
 }
 
 // ---- Lists ----
@@ -93,9 +93,8 @@ void Frames::step(const ir::Code::ListLength& length) {
 void Frames::step(const ir::Code::ListConcat& concat) {
   const std::vector<Object::Element>& elements = object(concat.list).elements;
   if (elements.empty())
-    throw Error(
-        ErrorKind::Inputs,
-        fmt::format("{}: expected a list of at least one tensor, got an empty one", concat.source));
+    throw Error(ErrorKind::Inputs, "{}: expected a list of at least one tensor, got an empty one",
+                concat.source);
   const std::vector<std::int64_t>& first = elements[0].dims;
   const auto axis = static_cast<std::size_t>(concat.axis);
   // `before` times the rows of every element one after the other, each `along * after` elements
@@ -107,11 +106,10 @@ void Frames::step(const ir::Code::ListConcat& concat) {
   for (const Object::Element& element : elements) {
     for (std::size_t i = 0; i < first.size(); ++i) {
       if (element.dims[i] == first[i] || (!concat.new_axis && i == axis)) continue;
-      throw Error(
-          ErrorKind::Inputs,
-          fmt::format("{}: the list's tensors have shapes ({}) and ({}); expected equal extents{}",
-                      concat.source, fmt::join(first, ", "), fmt::join(element.dims, ", "),
-                      concat.new_axis ? "" : fmt::format(" but for dimension {}", axis)));
+      throw Error(ErrorKind::Inputs,
+                  "{}: the list's tensors have shapes ({}) and ({}); expected equal extents{}",
+                  concat.source, fmt::join(first, ", "), fmt::join(element.dims, ", "),
+                  concat.new_axis ? "" : fmt::format(" but for dimension {}", axis));
     }
     lengths.push_back(concat.new_axis ? 1 : element.dims[axis]);
     total += lengths.back();

@@ -1,6 +1,5 @@
 #include "runtime/guarded_memory.h"
 
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -43,8 +42,7 @@ GuardedMemory::GuardedMemory(std::size_t bytes) : bytes_(bytes) {
   if (mapped == MAP_FAILED ||
       mprotect(static_cast<std::byte*>(mapped) + guard_bytes, used_, PROT_READ | PROT_WRITE) != 0) {
     if (mapped != MAP_FAILED) munmap(mapped, mapped_);
-    throw Error(ErrorKind::Resource,
-                fmt::format("out of memory: {} bytes between guard pages", bytes));
+    throw Error(ErrorKind::Resource, "out of memory: {} bytes between guard pages", bytes);
   }
   base_ = static_cast<std::byte*>(mapped);
   // As near to the end as alignment lets it.

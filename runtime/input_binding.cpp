@@ -1,7 +1,5 @@
 #include "runtime/input_binding.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -132,17 +130,16 @@ bool InputBinding::bind_quickly(std::span<const ir::Tensor> inputs,
 void InputBinding::bind_slowly(std::span<const ir::Tensor> inputs,
                                std::span<std::int64_t> slots) const {
   if (inputs.size() != program_.entry().inputs.size())
-    throw Error(ErrorKind::Inputs, fmt::format("@main: expected {} inputs, got {}.",
-                                               program_.entry().inputs.size(), inputs.size()));
+    throw Error(ErrorKind::Inputs, "@main: expected {} inputs, got {}.",
+                program_.entry().inputs.size(), inputs.size());
   std::vector<ir::InputShape> shapes;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!takes_any_shape(program_.entry().inputs[i]))
       shapes.push_back({inputs[i].dtype(), inputs[i].dims()});
     else if (inputs[i].dtype() != program_.entry().inputs[i].dtype)
-      throw Error(ErrorKind::Inputs, fmt::format("input '{}': expected dtype {}, got {}.",
-                                                 program_.entry().inputs[i].name,
-                                                 ir::name_of(program_.entry().inputs[i].dtype),
-                                                 ir::name_of(inputs[i].dtype())));
+      throw Error(ErrorKind::Inputs, "input '{}': expected dtype {}, got {}.",
+                  program_.entry().inputs[i].name, ir::name_of(program_.entry().inputs[i].dtype),
+                  ir::name_of(inputs[i].dtype()));
   }
   const ir::SymbolValues values = ir::bind_symbols(function_, shapes);
   for (std::size_t slot = 0; slot < program_.entry().leaf_symbols.size(); ++slot) {

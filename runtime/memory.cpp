@@ -1,6 +1,5 @@
 #include "runtime/memory.h"
 
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -28,8 +27,7 @@ std::size_t page_bytes() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)
 std::byte* map_pages(std::size_t bytes, std::size_t wanted) {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED)
-    throw Error(ErrorKind::Resource,
-                fmt::format("out of memory: a block of {} bytes was refused", wanted));
+    throw Error(ErrorKind::Resource, "out of memory: a block of {} bytes was refused", wanted);
   return static_cast<std::byte*>(memory);
 }
 
@@ -37,13 +35,12 @@ std::byte* map_pages(std::size_t bytes, std::size_t wanted) {
 
 MemoryBlock::MemoryBlock(std::size_t bytes) {
   if (bytes > SIZE_MAX / 4)
-    throw Error(ErrorKind::Resource, fmt::format("out of memory: a block of {} bytes", bytes));
+    throw Error(ErrorKind::Resource, "out of memory: a block of {} bytes", bytes);
   if (bytes <= most_of_heap) {
     bytes_ = round_up(std::max<std::size_t>(bytes, 1), alignment);
     data_ = static_cast<std::byte*>(std::aligned_alloc(alignment, bytes_));
     if (data_ == nullptr)
-      throw Error(ErrorKind::Resource,
-                  fmt::format("out of memory: a block of {} bytes was refused", bytes));
+      throw Error(ErrorKind::Resource, "out of memory: a block of {} bytes was refused", bytes);
     return;
   }
   bytes_ = round_up(bytes, page_bytes());

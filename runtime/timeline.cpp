@@ -57,18 +57,16 @@ TimelineRing::Contents TimelineRing::read() const {
 
 void Timeline::start(std::int64_t events) {
   if (events < 1 || events > most_events)
-    throw Error(
-        ErrorKind::CommandLine,
-        fmt::format(
-            "a timeline of {} events cannot be recorded: expected 1 to {}, of 128 bytes each",
-            events, most_events));
+    throw Error(ErrorKind::CommandLine,
+
+                "a timeline of {} events cannot be recorded: expected 1 to {}, of 128 bytes each",
+                events, most_events);
   std::shared_ptr<TimelineRing> ring;
   try {
     ring = std::make_shared<TimelineRing>(static_cast<std::size_t>(events));
   } catch (const std::bad_alloc&) {
-    throw Error(
-        ErrorKind::Resource,
-        fmt::format("there is no memory for a timeline of {} events, of 128 bytes each", events));
+    throw Error(ErrorKind::Resource,
+                "there is no memory for a timeline of {} events, of 128 bytes each", events);
   }
   const std::lock_guard lock(mutex_);
   ring_ = last_ = std::move(ring);

@@ -1,7 +1,5 @@
 #include "runtime/worker_pool.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <system_error>
@@ -62,10 +60,9 @@ WorkerPool::WorkerPool(int threads)
     for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(i); });
   } catch (const std::system_error& error) {
     stop();
-    throw Error(
-        ErrorKind::Resource,
-        fmt::format("the system refused worker thread {} of {} ({}); ask for fewer with --threads",
-                    workers_.size() + 1, threads - 1, error.code().message()));
+    throw Error(ErrorKind::Resource,
+                "the system refused worker thread {} of {} ({}); ask for fewer with --threads",
+                workers_.size() + 1, threads - 1, error.code().message());
   }
 }
 

@@ -1,6 +1,5 @@
 // anydim bench: a model on one call's inputs (bench_model.h), a text encoder over a file of tokens,
 // or one operator against a library (bench_op.h).
-#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -63,9 +62,10 @@ struct Call {
 std::vector<ir::Tensor> feed(const std::vector<InputInfo>& inputs, NamedTensors known) {
   for (const InputInfo& input : inputs) {
     if (!known.contains(input.name)) {
-      throw Error(ErrorKind::Inputs, fmt::format("bench feeds input_ids, attention_mask and "
-                                                 "token_type_ids, but the model also has input {}",
-                                                 to_string(input)));
+      throw Error(ErrorKind::Inputs,
+                  "bench feeds input_ids, attention_mask and token_type_ids, but the model also "
+                  "has input {}",
+                  to_string(input));
     }
   }
   std::erase_if(known, [&](const auto& entry) {

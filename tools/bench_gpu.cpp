@@ -46,8 +46,8 @@ std::vector<MatmulRow> time_matmuls(const OperatorBench& bench, const CompileOpt
 void require_right(double difference, const std::string& what) {
   constexpr double most = 0.02;  // relative to the largest result, of bf16
   if (!(difference <= most))
-    throw Error(ErrorKind::Internal,
-                fmt::format("{} is wrong by {:.1e} of the largest result", what, difference));
+    throw Error(ErrorKind::Internal, "{} is wrong by {:.1e} of the largest result", what,
+                difference);
 }
 
 // One side of the cache: ours, the library's, and how they compare.
@@ -145,9 +145,8 @@ void run_attention(const OperatorBench& bench, const CompileOptions& options) {
 void run_gpu_operator_bench(const OperatorBench& bench, const CompileOptions& options) {
   const bool attention = bench.name == "attention";
   if (bench.library != "none" && (attention || bench.library != "cublas")) {
-    throw Error(ErrorKind::CommandLine,
-                fmt::format("on CUDA {} is compared with {}", bench.name,
-                            attention ? "--vs none" : "--vs cublas or none"));
+    throw Error(ErrorKind::CommandLine, "on CUDA {} is compared with {}", bench.name,
+                attention ? "--vs none" : "--vs cublas or none");
   }
   if (bench.shapes.empty()) {
     throw Error(

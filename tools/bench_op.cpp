@@ -137,8 +137,7 @@ void restrict_processors(int count) {
     if (CPU_ISSET(cpu, &allowed)) CPU_SET(cpu, &kept);
   }
   if (sched_setaffinity(0, sizeof kept, &kept) != 0)
-    throw Error(ErrorKind::Resource,
-                fmt::format("the process cannot be kept to {} of its processors", count));
+    throw Error(ErrorKind::Resource, "the process cannot be kept to {} of its processors", count);
 }
 
 double billions_per_second(const MatmulShape& shape, double seconds) {
@@ -205,7 +204,7 @@ std::vector<std::int64_t> parse_shape(const std::string& text, std::size_t count
     const auto [next, fault] = std::from_chars(at, end, numbers[i]);
     const bool separated = i + 1 == count ? next == end : next != end && *next == ',';
     if (fault != std::errc{} || numbers[i] < 1 || numbers[i] > (1 << 20) || !separated) {
-      throw Error(ErrorKind::CommandLine, fmt::format("shape {} is not {}", text, what));
+      throw Error(ErrorKind::CommandLine, "shape {} is not {}", text, what);
     }
     at = next + 1;
   }

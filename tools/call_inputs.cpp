@@ -1,7 +1,5 @@
 #include "tools/call_inputs.h"
 
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
@@ -16,12 +14,12 @@ NamedTensors read_inputs(const std::vector<std::string>& arguments) {
   for (const std::string& argument : arguments) {
     const std::size_t equals = argument.find('=');
     if (equals == std::string::npos || equals == 0 || equals + 1 == argument.size()) {
-      throw Error(ErrorKind::CommandLine,
-                  fmt::format("--input {} is not NAME=FILE.npy or NAME=FILE.pb", argument));
+      throw Error(ErrorKind::CommandLine, "--input {} is not NAME=FILE.npy or NAME=FILE.pb",
+                  argument);
     }
     const std::string name = argument.substr(0, equals);
     if (!files.emplace(name, argument.substr(equals + 1)).second) {
-      throw Error(ErrorKind::CommandLine, fmt::format("--input gives '{}' twice", name));
+      throw Error(ErrorKind::CommandLine, "--input gives '{}' twice", name);
     }
   }
   NamedTensors tensors;
@@ -50,9 +48,8 @@ GivenCall::GivenCall(const CallOptions& options, const ir::Module& module, std::
   const std::vector<InputInfo> inputs = inputs_of(module.functions.at(0));
   for (const auto& [name, tensor] : given_) {
     if (std::ranges::any_of(shapes_, [&](const InputShape& shape) { return shape.input == name; }))
-      throw Error(ErrorKind::CommandLine,
-                  fmt::format("'{}' is given by --shape and by --input: leave one out",
-                              ir::printable(name)));
+      throw Error(ErrorKind::CommandLine, "'{}' is given by --shape and by --input: leave one out",
+                  ir::printable(name));
     const auto input = std::ranges::find(inputs, name, &InputInfo::name);
     const bool known =
         input != inputs.end() && !input->any_shape && input->dims.size() == tensor.dims().size();
@@ -91,10 +88,9 @@ std::vector<std::vector<std::int64_t>> GivenCall::extents(
       dims.push_back(dim.evaluate([&](const ir::DimLeaf& leaf) {
         const auto found = known.find(leaf.symbol);
         if (found == known.end()) {
-          throw Error(
-              ErrorKind::CommandLine,
-              fmt::format("{} needs a number for '{}' of input {}; give it with --shape {}=...",
-                          command_, leaf.symbol, to_string(input), input.name));
+          throw Error(ErrorKind::CommandLine,
+                      "{} needs a number for '{}' of input {}; give it with --shape {}=...",
+                      command_, leaf.symbol, to_string(input), input.name);
         }
         return found->second;
       }));

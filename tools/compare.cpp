@@ -163,9 +163,8 @@ void compare(const CompareOptions& options, const CompileOptions& compile, bool 
 
 void run(const CompareOptions& options, const CommonOptions& common) {
   if (common.executor != "auto" && common.executor != "vm")
-    throw Error(
-        ErrorKind::CommandLine,
-        fmt::format("compare times the virtual machine; leave --executor {} out", common.executor));
+    throw Error(ErrorKind::CommandLine,
+                "compare times the virtual machine; leave --executor {} out", common.executor);
   CompileOptions compile_options = tools::compile_options(common);
   compile_options.outputs = options.outputs;
   traced(options.trace, compile_options,

@@ -22,8 +22,7 @@ void run(const CommonOptions& common) {
     if (finding.missing) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", finding.name);
   }
   if (!missing.empty())
-    throw Error(ErrorKind::Resource,
-                fmt::format("something that running models needs is missing: {}", missing));
+    throw Error(ErrorKind::Resource, "something that running models needs is missing: {}", missing);
   if (common.json) put_json(object);
 }
 

@@ -49,11 +49,10 @@ void disassemble(const std::vector<std::byte>& cubin, const fs::path& file) {
   if (failed == 0 && status == 0) return;
   fs::remove(file, ignored);
   throw Error(ErrorKind::Resource,
-              fmt::format("{} cannot read machine code ({}); install it (PyPI "
-                          "nvidia-cuda-nvdisasm) and name it by ANYDIM_NVDISASM",
-                          program,
-                          failed != 0 ? std::strerror(failed)
-                                      : fmt::format("it ended with status {}", status)));
+              "{} cannot read machine code ({}); install it (PyPI nvidia-cuda-nvdisasm) and name "
+              "it by ANYDIM_NVDISASM",
+              program,
+              failed != 0 ? std::strerror(failed) : fmt::format("it ended with status {}", status));
 }
 
 std::string_view ending(EmittedCode code) {
@@ -72,14 +71,13 @@ EmittedCode parse_emitted_code(std::string_view word) {
                                    {"ptx", EmittedCode::Ptx},
                                    {"sass", EmittedCode::Sass}})
     if (word == name) return code;
-  throw Error(ErrorKind::CommandLine,
-              fmt::format("--emit {}: expected cuda, ptx or sass, and a folder", word));
+  throw Error(ErrorKind::CommandLine, "--emit {}: expected cuda, ptx or sass, and a folder", word);
 }
 
 std::vector<fs::path> emit_kernels(const GpuPlan& plan, EmittedCode code, const fs::path& folder) {
   std::error_code fault;
   fs::create_directories(folder, fault);
-  if (fault) throw Error(ErrorKind::Write, fmt::format("{}: {}", folder.string(), fault.message()));
+  if (fault) throw Error(ErrorKind::Write, "{}: {}", folder.string(), fault.message());
   std::set<std::size_t> wanted;
   if (plan.launches) {
     for (const PlannedLaunch& launch : *plan.launches) wanted.insert(launch.kernel);

@@ -20,15 +20,14 @@ void* open_library(const std::vector<std::string>& names) {
     reason = dlerror();
   }
   throw Error(ErrorKind::Resource,
-              fmt::format("none of {} can be loaded ({}); name the file with --library-path",
-                          fmt::join(names, ", "), reason));
+              "none of {} can be loaded ({}); name the file with --library-path",
+              fmt::join(names, ", "), reason);
 }
 
 template <typename Function>
 Function symbol(void* library, const char* name) {
   void* found = dlsym(library, name);
-  if (found == nullptr)
-    throw Error(ErrorKind::Resource, fmt::format("the library has no function {}", name));
+  if (found == nullptr) throw Error(ErrorKind::Resource, "the library has no function {}", name);
   return reinterpret_cast<Function>(found);
 }
 
@@ -70,7 +69,7 @@ LibraryMatmul onednn_function(void* library, const char* name) {
                       float* c) {
     if (gemm('N', 'N', m, n, k, 1.0F, static_cast<const Element*>(a), k,
              static_cast<const Element*>(b), n, 0.0F, c, n) != 0)
-      throw Error(ErrorKind::Resource, fmt::format("{} reports a failure", name));
+      throw Error(ErrorKind::Resource, "{} reports a failure", name);
   };
 }
 

@@ -43,15 +43,14 @@ bool print_stage(const OptOptions& options, const CommonOptions& common) {
   if (!read) return false;
   if (options.stage != "module" && options.stage != read->stage)
     throw Error(ErrorKind::CommandLine,
-                fmt::format("{} is the text of the stage {}, not of {}: leave --stage out",
-                            options.model, read->stage, options.stage));
+                "{} is the text of the stage {}, not of {}: leave --stage out", options.model,
+                read->stage, options.stage);
   if (!options.all || !options.skipped.empty() || !options.shapes.empty() ||
       !options.outputs.empty() || options.rows != "all")
-    throw Error(
-        ErrorKind::CommandLine,
-        fmt::format("{} is the text of the stage {}, on which no pass runs: leave --passes, "
-                    "--skip, --shape, --outputs and --rows out",
-                    options.model, read->stage));
+    throw Error(ErrorKind::CommandLine,
+                "{} is the text of the stage {}, on which no pass runs: leave --passes, --skip, "
+                "--shape, --outputs and --rows out",
+                options.model, read->stage);
   if (common.json) put_json(nlohmann::json{{read->stage, read->text}});
   else put_text(read->text);
   return true;

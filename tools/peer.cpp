@@ -67,8 +67,7 @@ for line in sys.stdin:
 Peer::Folder::Folder() {
   std::string name = (std::filesystem::temp_directory_path() / "anydim_compare_XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr)
-    throw Error(ErrorKind::Write,
-                fmt::format("{}: cannot be made: {}", name, std::strerror(errno)));
+    throw Error(ErrorKind::Write, "{}: cannot be made: {}", name, std::strerror(errno));
   path = name;
 }
 
@@ -93,21 +92,20 @@ nlohmann::json Peer::ask(const nlohmann::json& question) {
       process_.run(asked, {.first_seconds = longest_seconds, .then_seconds = longest_seconds});
   const auto none = [&](const std::string& why) {
     return Error(ErrorKind::Resource,
-                 fmt::format("compare needs ONNX Runtime in '{}' ({}): install it with `{} -m pip "
-                             "install onnxruntime`, or name another interpreter with --python",
-                             ir::printable(python_), ir::printable(why), ir::printable(python_)));
+                 "compare needs ONNX Runtime in '{}' ({}): install it with `{} -m pip install "
+                 "onnxruntime`, or name another interpreter with --python",
+                 ir::printable(python_), ir::printable(why), ir::printable(python_));
   };
   if (end.status != tuner::CaseEnd::Status::Ended) {
     if (version_.empty()) throw none("there is no such program, or it ended at once");
     throw Error(ErrorKind::Resource,
-                fmt::format("ONNX Runtime's process ended (exit code {}, signal {}) amid a call",
-                            end.exit_code, end.signal));
+                "ONNX Runtime's process ended (exit code {}, signal {}) amid a call", end.exit_code,
+                end.signal);
   }
   if (end.said.contains("missing")) throw none(end.said.value("missing", ""));
   if (end.said.contains("failed"))
-    throw Error(
-        ErrorKind::Unsupported,
-        fmt::format("ONNX Runtime: {}", ir::printable_message(end.said.value("failed", ""))));
+    throw Error(ErrorKind::Unsupported, "ONNX Runtime: {}",
+                ir::printable_message(end.said.value("failed", "")));
   return end.said;
 }
 

@@ -1,6 +1,5 @@
 #include "tools/process.h"
 
-#include <fmt/format.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -125,9 +124,9 @@ int run_on_own_stack(const std::function<int()>& work) {
   const int fault = pthread_create(&thread, &attributes.value, carry_out, &carried);
   if (fault != 0) {
     throw Error(ErrorKind::Resource,
-                fmt::format("a thread with a stack of {} MiB cannot be started: {}; give this "
-                            "process more memory or more threads (ulimit -v, ulimit -u)",
-                            work_stack >> 20, std::strerror(fault)));
+                "a thread with a stack of {} MiB cannot be started: {}; give this process more "
+                "memory or more threads (ulimit -v, ulimit -u)",
+                work_stack >> 20, std::strerror(fault));
   }
   pthread_join(thread, nullptr);
   return carried.result;

@@ -122,9 +122,8 @@ void run(const RunOptions& options, const CommonOptions& common) {
        {std::pair("--record", &options.record), std::pair("--record-calls", &options.record_calls),
         std::pair("--trace", &options.trace.file)})
     if (!value->empty() && !machine)
-      throw Error(
-          ErrorKind::CommandLine,
-          fmt::format("{} needs the virtual machine, not --executor {}", option, common.executor));
+      throw Error(ErrorKind::CommandLine, "{} needs the virtual machine, not --executor {}", option,
+                  common.executor);
   CompileOptions compile = compile_options(common);
   compile.outputs = options.outputs;
   if (compile.masked_rows == MaskedRows::Zero && !machine && compile.warn)

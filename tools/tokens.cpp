@@ -12,7 +12,7 @@ namespace {
 
 Text read_line(const std::string& line, const std::string& where) {
   const auto malformed = [&](const std::string& why) {
-    return Error(ErrorKind::Malformed, fmt::format("{}: {}", where, why));
+    return Error(ErrorKind::Malformed, "{}: {}", where, why);
   };
   const nlohmann::json list = tuner::parse_json(line);
   if (!list.is_array()) throw malformed("expected a JSON list of token ids, e.g. [101, 7592, 102]");
@@ -36,8 +36,7 @@ std::vector<Text> read_tokens(const std::filesystem::path& file) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     texts.push_back(read_line(line, fmt::format("{}:{}", file.string(), number)));
   }
-  if (texts.empty())
-    throw Error(ErrorKind::Malformed, fmt::format("{}: there is no text in it", file.string()));
+  if (texts.empty()) throw Error(ErrorKind::Malformed, "{}: there is no text in it", file.string());
   return texts;
 }
 

@@ -153,7 +153,7 @@ void write_sweep(const std::string& file, const tuner::TuneResult& result,
   }
   std::ofstream stream(file, std::ios::binary);
   stream << Json{{"regions", regions}}.dump(-1) << "\n";
-  if (!stream.flush()) throw Error(ErrorKind::Write, fmt::format("{}: cannot be written", file));
+  if (!stream.flush()) throw Error(ErrorKind::Write, "{}: cannot be written", file);
 }
 
 // For a GPU that is not here: by the cost model and what candidates compile to, or by latencies
@@ -207,8 +207,8 @@ void tune(TuneOptions options, const CommonOptions& common) {
   compile.outputs = options.outputs;
   std::error_code fault;
   if (!common.database.empty() && options.resume && !std::filesystem::exists(file, fault))
-    throw Error(ErrorKind::Malformed,
-                fmt::format("{}: there is no such database to resume from", file.string()));
+    throw Error(ErrorKind::Malformed, "{}: there is no such database to resume from",
+                file.string());
 
   if (!options.recorded.empty() && options.gpu.empty())
     throw Error(
@@ -230,8 +230,7 @@ void tune(TuneOptions options, const CommonOptions& common) {
     if (ranks->rank() > 0) {
       const std::string why = ranks->serve(subject.environment, run.device());
       if (!why.empty())
-        throw Error(ErrorKind::Resource,
-                    fmt::format("rank {} measures nothing: {}", ranks->rank(), why));
+        throw Error(ErrorKind::Resource, "rank {} measures nothing: {}", ranks->rank(), why);
       return;
     }
     spread = ranks->device(subject.environment, interrupted);

@@ -91,7 +91,7 @@ void export_to(const tuner::Database& database, const std::string& file) {
   std::ofstream stream(file, std::ios::binary);
   stream << database.export_json();
   stream.flush();
-  if (!stream) throw Error(ErrorKind::Write, fmt::format("{} cannot be written", file));
+  if (!stream) throw Error(ErrorKind::Write, "{} cannot be written", file);
 }
 
 void tell(const tuner::MergeCounts& counts, const std::filesystem::path& file, bool json) {
@@ -140,7 +140,7 @@ void run_database_command(const DatabaseCommand& command, const CommonOptions& c
       tell(tuner::Database(file, Access::Write).import_json(text), file, common.json);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::Malformed) throw;
-      throw Error(ErrorKind::Malformed, fmt::format("{}: {}", command.import_file, error.what()));
+      throw Error(ErrorKind::Malformed, "{}: {}", command.import_file, error.what());
     }
   } else {
     const tuner::Database other(command.merged_file, Access::Read);

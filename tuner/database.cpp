@@ -29,15 +29,14 @@ constexpr std::size_t most_entries = 1024;
 double read_number(sqlite::Statement& row, std::string_view what) {
   const double value = row.real();
   if (!(value >= 0) || !std::isfinite(value))
-    throw Error(ErrorKind::Malformed,
-                fmt::format("{} are {}, not a number of at least 0", what, value));
+    throw Error(ErrorKind::Malformed, "{} are {}, not a number of at least 0", what, value);
   return value;
 }
 
 template <typename Entry>
 void append_entry(std::vector<Entry>& entries, Entry entry) {
   if (entries.size() == most_entries)
-    throw Error(ErrorKind::Malformed, fmt::format("a region has more than {} rows", most_entries));
+    throw Error(ErrorKind::Malformed, "a region has more than {} rows", most_entries);
   entries.push_back(std::move(entry));
 }
 
@@ -84,7 +83,7 @@ Measurement read_measurement(sqlite::Statement& row) {
   one.spread = read_number(row, "spread");
   one.samples = row.integer();
   if (one.samples < 0)
-    throw Error(ErrorKind::Malformed, fmt::format("samples are {}, not at least 0", one.samples));
+    throw Error(ErrorKind::Malformed, "samples are {}, not at least 0", one.samples);
   one.resources.code_bytes = row.integer();
   one.resources.instructions = row.integer();
   one.resources.spills = row.integer();
@@ -117,13 +116,13 @@ std::unique_ptr<runtime::FileDescriptor> lock_writer(const std::filesystem::path
   auto lock = std::make_unique<runtime::FileDescriptor>(
       ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!*lock)
-    throw Error(ErrorKind::Write, fmt::format("the tuning database {} cannot be written: {}: {}",
-                                              file.string(), name, std::strerror(errno)));
+    throw Error(ErrorKind::Write, "the tuning database {} cannot be written: {}: {}", file.string(),
+                name, std::strerror(errno));
   if (::flock(lock->number(), LOCK_EX | LOCK_NB) != 0) {
     throw Error(ErrorKind::Write,
-                fmt::format("the tuning database {} is locked by another process that writes it; "
-                            "let that one end, or name another file",
-                            file.string()));
+                "the tuning database {} is locked by another process that writes it; let that one "
+                "end, or name another file",
+                file.string());
   }
   return lock;
 }
@@ -133,18 +132,16 @@ void check_kind(const std::filesystem::path& file) {
   std::error_code fault;
   const auto status = std::filesystem::status(file, fault);
   if (std::filesystem::is_directory(status))
-    throw Error(ErrorKind::Malformed,
-                fmt::format("{} is a folder, not a tuning database", file.string()));
+    throw Error(ErrorKind::Malformed, "{} is a folder, not a tuning database", file.string());
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
-    throw Error(ErrorKind::Malformed,
-                fmt::format("{} is no tuning database: it is no regular file", file.string()));
+    throw Error(ErrorKind::Malformed, "{} is no tuning database: it is no regular file",
+                file.string());
 }
 
 sqlite::Connection open_for_reading(const std::filesystem::path& file) {
   check_kind(file);
   if (std::error_code fault; !std::filesystem::exists(file, fault))
-    throw Error(ErrorKind::Malformed,
-                fmt::format("{}: there is no such tuning database", file.string()));
+    throw Error(ErrorKind::Malformed, "{}: there is no such tuning database", file.string());
   sqlite::Connection connection(file, sqlite::Connection::Mode::Read);
   if (check_version(connection, file.string()) == static_cast<int>(schema_steps().size())) {
     connection.run("PRAGMA query_only = ON");
@@ -161,8 +158,7 @@ sqlite::Connection open_for_writing(const std::filesystem::path& file) {
   sqlite::Connection connection(file, sqlite::Connection::Mode::Write);
   check_version(connection, file.string());
   if (connection.read_only())
-    throw Error(ErrorKind::Write,
-                fmt::format("the tuning database {} is read-only", file.string()));
+    throw Error(ErrorKind::Write, "the tuning database {} is read-only", file.string());
   connection.run("PRAGMA journal_mode = DELETE");
   bring_up_to_date(connection, file.string());
   return connection;
@@ -339,20 +335,6 @@ std::vector<ModelRun> Database::runs(const Environment& environment) const {
 
 std::int64_t Database::measurement_count() const {
   return connection_->sqlite.number("SELECT count(*) FROM measurements");
-}
-
-std::string Database::integrity() const {
-  sqlite::Statement check(connection_->sqlite, "PRAGMA integrity_check");
-  std::string findings;
-  while (check.step()) {
-    const std::string line = check.text();
-    if (line != "ok") findings += (findings.empty() ? "" : "; ") + line;
-  }
-  sqlite::Statement references(connection_->sqlite, "PRAGMA foreign_key_check");
-  while (references.step())
-    findings += (findings.empty() ? "" : "; ") +
-                fmt::format("a row of {} refers to nothing", references.text());
-  return findings;
 }
 
 }  // namespace anydim::tuner

@@ -125,9 +125,6 @@ class Database {
   std::vector<ModelRun> runs(const Environment& environment) const;  // oldest first
   std::int64_t measurement_count() const;
 
-  // SQLite's own check of the whole file and its references; empty where all is well.
-  std::string integrity() const;
-
   // One JSON object (docs/tuning-database.md); everything, in a fixed order: equal databases give
   // equal text.
   std::string export_json() const;

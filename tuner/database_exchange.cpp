@@ -79,13 +79,13 @@ std::int64_t integer(const Json& json, const char* name) {
   try {
     return integer_of(json.at(name));
   } catch (const Error& error) {
-    throw Error(error.kind(), fmt::format("\"{}\": {}", name, error.what()));
+    throw Error(error.kind(), "\"{}\": {}", name, error.what());
   }
 }
 
 std::vector<std::int64_t> integers(const Json& json, const char* name) {
   const Json& list = json.at(name);
-  if (!list.is_array()) throw Error(ErrorKind::Malformed, fmt::format("\"{}\" is no list", name));
+  if (!list.is_array()) throw Error(ErrorKind::Malformed, "\"{}\" is no list", name);
   std::vector<std::int64_t> found;
   for (const Json& value : list) found.push_back(integer_of(value));
   return found;
@@ -95,16 +95,16 @@ std::vector<std::int64_t> integers(const Json& json, const char* name) {
 double number(const Json& json, const char* name) {
   const Json& value = json.at(name);
   if (!value.is_number() || !(value.get<double>() >= 0))
-    throw Error(ErrorKind::Malformed, fmt::format("\"{}\" is {}, not a number of at least 0", name,
-                                                  printable_json(value)));
+    throw Error(ErrorKind::Malformed, "\"{}\" is {}, not a number of at least 0", name,
+                printable_json(value));
   return value.get<double>();
 }
 
 const std::string& identity_of(const Json& json, const std::vector<RegionRecord>& regions) {
   const std::int64_t place = integer(json, "region");
   if (place < 0 || static_cast<std::size_t>(place) >= regions.size())
-    throw Error(ErrorKind::Malformed,
-                fmt::format("\"region\" is {}, but {} regions are listed", place, regions.size()));
+    throw Error(ErrorKind::Malformed, "\"region\" is {}, but {} regions are listed", place,
+                regions.size());
   return regions[static_cast<std::size_t>(place)].identity;
 }
 
@@ -132,8 +132,7 @@ Measurement measurement_from(const Json& json, const std::vector<RegionRecord>& 
   one.spread = number(json, "spread");
   one.samples = integer(json, "samples");
   if (one.samples < 0)
-    throw Error(ErrorKind::Malformed,
-                fmt::format("\"samples\" is {}, not at least 0", one.samples));
+    throw Error(ErrorKind::Malformed, "\"samples\" is {}, not at least 0", one.samples);
   const Json& resources = json.at("resources");
   one.resources.code_bytes = integer(resources, "code_bytes");
   one.resources.instructions = integer(resources, "instructions");

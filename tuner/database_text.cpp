@@ -20,8 +20,7 @@ constexpr Outcome outcomes[] = {Outcome::Ok,        Outcome::Wrong,       Outcom
 nlohmann::json parsed(std::string_view text) {
   nlohmann::json value = parse_json(text);
   if (value.is_discarded())
-    throw Error(ErrorKind::Malformed,
-                fmt::format("`{}` is no list of numbers", ir::printable(text)));
+    throw Error(ErrorKind::Malformed, "`{}` is no list of numbers", ir::printable(text));
   return value;
 }
 
@@ -44,8 +43,7 @@ Outcome parse_outcome(std::string_view text) {
   for (const Outcome outcome : outcomes) {
     if (text == name_of(outcome)) return outcome;
   }
-  throw Error(ErrorKind::Malformed,
-              fmt::format("`{}` is no outcome of a measurement", ir::printable(text)));
+  throw Error(ErrorKind::Malformed, "`{}` is no outcome of a measurement", ir::printable(text));
 }
 
 std::string keys_text(std::span<const std::int64_t> keys) {
@@ -58,8 +56,7 @@ std::vector<std::int64_t> parse_keys(std::string_view text) {
   const nlohmann::json list = parsed(text);
   std::vector<std::int64_t> keys;
   if (!list.is_array())
-    throw Error(ErrorKind::Malformed,
-                fmt::format("`{}` is no list of whole numbers", ir::printable(text)));
+    throw Error(ErrorKind::Malformed, "`{}` is no list of whole numbers", ir::printable(text));
   for (const auto& value : list) keys.push_back(integer_of(value));
   return keys;
 }
@@ -74,9 +71,8 @@ std::string bucket_text(const ir::Bucket& bucket) {
 
 ir::Bucket bucket_of(const nlohmann::json& lists) {
   const auto wrong = [&] {
-    return Error(
-        ErrorKind::Malformed,
-        fmt::format("`{}` is no bucket: a list of [low, high, multiple]", printable_json(lists)));
+    return Error(ErrorKind::Malformed, "`{}` is no bucket: a list of [low, high, multiple]",
+                 printable_json(lists));
   };
   if (!lists.is_array()) throw wrong();
   ir::Bucket bucket;

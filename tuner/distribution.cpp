@@ -33,11 +33,10 @@ constexpr Form forms[] = {{"constant", Distribution::Kind::Constant, 1},
                           {"lognormal", Distribution::Kind::Lognormal, 4}};
 
 Error wrong_text(std::string_view text, std::string_view why) {
-  return Error(
-      ErrorKind::CommandLine,
-      fmt::format("--distribution {}: {}; it is constant(N), uniform(LEAST, MOST), normal(MEAN, "
-                  "DEVIATION, LEAST, MOST) or lognormal(MEAN, DEVIATION, LEAST, MOST)",
-                  text, why));
+  return Error(ErrorKind::CommandLine,
+               "--distribution {}: {}; it is constant(N), uniform(LEAST, MOST), normal(MEAN, "
+               "DEVIATION, LEAST, MOST) or lognormal(MEAN, DEVIATION, LEAST, MOST)",
+               text, why);
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -71,15 +70,14 @@ std::int64_t length_of_line(const std::string& line, const std::string& where) {
   if (parse_number(line, number)) {
     if (number < 1 || number > longest || number != std::floor(number))
       throw Error(ErrorKind::Malformed,
-                  fmt::format("{}: {} is no length of a text: a whole number from 1 to {:.0f}",
-                              where, trimmed(line), longest));
+                  "{}: {} is no length of a text: a whole number from 1 to {:.0f}", where,
+                  trimmed(line), longest);
     return static_cast<std::int64_t>(number);
   }
   const nlohmann::json list = parse_json(line);
   if (!list.is_array() || list.empty())
-    throw Error(ErrorKind::Malformed,
-                fmt::format("{}: expected a length or a JSON list of token ids, got '{}'", where,
-                            ir::printable(trimmed(line).substr(0, 40))));
+    throw Error(ErrorKind::Malformed, "{}: expected a length or a JSON list of token ids, got '{}'",
+                where, ir::printable(trimmed(line).substr(0, 40)));
   return static_cast<std::int64_t>(list.size());
 }
 
@@ -166,21 +164,20 @@ Distribution read_lengths(const std::filesystem::path& file) {
     if (!trimmed(line).empty())
       lengths.push_back(length_of_line(line, fmt::format("{}:{}", file.string(), number)));
   if (lengths.empty())
-    throw Error(ErrorKind::Malformed, fmt::format("{}: there is no length in it", file.string()));
+    throw Error(ErrorKind::Malformed, "{}: there is no length in it", file.string());
   return observed_lengths(std::move(lengths), file.filename().string());
 }
 
 Distribution observed_lengths(std::vector<std::int64_t> lengths, const std::string& name) {
-  if (lengths.empty())
-    throw Error(ErrorKind::CommandLine, fmt::format("{}: there is no length", name));
+  if (lengths.empty()) throw Error(ErrorKind::CommandLine, "{}: there is no length", name);
   Distribution distribution{.kind = Distribution::Kind::Observed, .observed = std::move(lengths)};
   std::string all;
   for (const std::int64_t length : distribution.observed) all += fmt::format("{},", length);
   distribution.low = *std::ranges::min_element(distribution.observed);
   distribution.high = *std::ranges::max_element(distribution.observed);
   if (distribution.low < 1)
-    throw Error(ErrorKind::CommandLine,
-                fmt::format("{}: expected lengths of at least 1, got {}", name, distribution.low));
+    throw Error(ErrorKind::CommandLine, "{}: expected lengths of at least 1, got {}", name,
+                distribution.low);
   distribution.text =
       fmt::format("{} lengths of {} ({})", distribution.observed.size(), name, text_hash(all));
   return distribution;

@@ -1,7 +1,5 @@
 #include "tuner/json.h"
 
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
 #include "ir/error.h"
@@ -37,8 +35,7 @@ template <typename Json>
 std::int64_t whole(const Json& value) {
   if (!value.is_number_integer() ||
       (value.is_number_unsigned() && value.template get<std::uint64_t>() > INT64_MAX))
-    throw Error(ErrorKind::Malformed,
-                fmt::format("`{}` is no whole number of 64 bits", text_of(value)));
+    throw Error(ErrorKind::Malformed, "`{}` is no whole number of 64 bits", text_of(value));
   return value.template get<std::int64_t>();
 }
 

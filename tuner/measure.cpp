@@ -202,8 +202,8 @@ std::vector<std::vector<LaunchKeys>> WorkerMeasure::prepare() {
                 : classify(end, log_since(logged)).detail;
     worker_.stop();
   }
-  throw Error(ErrorKind::Resource,
-              fmt::format("two measuring processes in a row could not load the model: {}", fault));
+  throw Error(ErrorKind::Resource, "two measuring processes in a row could not load the model: {}",
+              fault);
 }
 
 std::optional<WorkerMeasure::Answer> WorkerMeasure::ask(nlohmann::json wanted,

@@ -22,8 +22,8 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 void check(const RegionLatencies& region) {
   const auto wrong = [&](const std::string& why) {
-    return Error(ErrorKind::Inputs, fmt::format("the latencies of region `{}` cannot be used: {}",
-                                                region.region.substr(0, 60), why));
+    return Error(ErrorKind::Inputs, "the latencies of region `{}` cannot be used: {}",
+                 region.region.substr(0, 60), why);
   };
   if (region.points.empty() || region.candidates.empty())
     throw wrong("it has no points or no candidates");
@@ -92,9 +92,9 @@ Partition choose_kernels(std::span<const RegionLatencies> regions, std::int64_t 
                          std::size_t most_entries) {
   if (most_kernels < static_cast<std::int64_t>(regions.size())) {
     throw Error(ErrorKind::CommandLine,
-                fmt::format("--max-kernels {} is below the {} regions of the model, each of which "
-                            "needs a kernel; give at least {}",
-                            most_kernels, regions.size(), regions.size()));
+                "--max-kernels {} is below the {} regions of the model, each of which needs a "
+                "kernel; give at least {}",
+                most_kernels, regions.size(), regions.size());
   }
   std::vector<CostMatrix> matrices;
   for (const RegionLatencies& region : regions) {

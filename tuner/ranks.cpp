@@ -142,8 +142,8 @@ struct Ranks::State {
         continue;
       }
       if (answer->contains("error"))
-        throw Error(ErrorKind::Resource,
-                    fmt::format("rank {}: {}", from, answer->at("error").get<std::string>()));
+        throw Error(ErrorKind::Resource, "rank {}: {}", from,
+                    answer->at("error").get<std::string>());
       launches = launches_of(answer->at("launches"));
     }
     return launches;
@@ -193,8 +193,8 @@ struct Ranks::State {
       busy.erase(at_work);
       idle.push_back(*from);
       if (answer.contains("error"))
-        throw Error(ErrorKind::Resource,
-                    fmt::format("rank {}: {}", *from, answer.at("error").get<std::string>()));
+        throw Error(ErrorKind::Resource, "rank {}: {}", *from,
+                    answer.at("error").get<std::string>());
       if (answer.contains("said"))
         trials[answer.at("index").get<std::size_t>()] = trial_of(answer.at("said"));
       else stopped = true;

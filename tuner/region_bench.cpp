@@ -291,7 +291,7 @@ const std::vector<ir::Tensor>& RegionBench::trusted(std::int32_t kernel, const T
     const std::string fault = check(kernel, incumbent(kernel, small->keys), *small,
                                     trusted(kernel, {0, small->keys}, *small), outcome);
     if (!fault.empty())
-      throw Error(ErrorKind::Internal, fmt::format("the default schedule is wrong: {}", fault));
+      throw Error(ErrorKind::Internal, "the default schedule is wrong: {}", fault);
   }
   launch.clear_results(region);
   bench_->run(incumbent(kernel, point.keys), launch.ready());
@@ -351,9 +351,8 @@ std::vector<const RegionBench::Captured*> RegionBench::launches_at(std::int32_t 
   for (const Captured& launch : captured(kernel, point.call))
     if (launch.keys == point.keys && launches.size() < most) launches.push_back(&launch);
   if (launches.empty())
-    throw Error(ErrorKind::Inputs,
-                fmt::format("call {} does not launch {} at keys {}", point.call,
-                            region_of(kernel).name, fmt::join(point.keys, ", ")));
+    throw Error(ErrorKind::Inputs, "call {} does not launch {} at keys {}", point.call,
+                region_of(kernel).name, fmt::join(point.keys, ", "));
   return launches;
 }
 
@@ -479,9 +478,9 @@ std::vector<Trial> RegionBench::measure_in_calls(std::span<const TrialRequest> r
   for (std::size_t i = 0; i < requests.size(); ++i)
     for (std::size_t p = 0; p < requests[i].points.size(); ++p)
       if (trials[i].points[p].samples == 0)
-        throw Error(ErrorKind::Inputs, fmt::format("call {} does not launch kernel {} at keys {}",
-                                                   requests[i].points[p].call, requests[i].kernel,
-                                                   fmt::join(requests[i].points[p].keys, ", ")));
+        throw Error(ErrorKind::Inputs, "call {} does not launch kernel {} at keys {}",
+                    requests[i].points[p].call, requests[i].kernel,
+                    fmt::join(requests[i].points[p].keys, ", "));
   return trials;
 }
 

@@ -1,7 +1,5 @@
 #include "tuner/regret.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -115,11 +113,10 @@ Picks picks_of(std::span<const FreshLatencies> fresh, std::span<const Strategy> 
         internal_check(row < strategy.tables[r].size(), "a table is total");
         const std::size_t candidate = candidate_of(latencies, strategy.tables[r][row]);
         if (candidate == none || std::isinf(latencies.seconds[candidate][p])) {
-          throw Error(
-              ErrorKind::Inputs,
-              fmt::format(
-                  "the table of `{}` picks `{}` for a shape at which it was not timed afresh",
-                  strategy.name, to_string(strategy.tables[r][row].schedule)));
+          throw Error(ErrorKind::Inputs,
+
+                      "the table of `{}` picks `{}` for a shape at which it was not timed afresh",
+                      strategy.name, to_string(strategy.tables[r][row].schedule));
         }
         own[r].push_back(candidate);
       }

@@ -113,12 +113,12 @@ int check_version(const sqlite::Connection& connection, std::string_view file) {
   if (empty && version == 0 && owner == 0) return 0;
   if (owner != application_id || version < 1)
     throw Error(ErrorKind::Malformed,
-                fmt::format("{} is no tuning database: it is another program's SQLite file", file));
+                "{} is no tuning database: it is another program's SQLite file", file);
   if (version > static_cast<std::int64_t>(std::size(steps))) {
     throw Error(ErrorKind::Malformed,
-                fmt::format("the tuning database {} was written by a newer Anydim (schema {}, this "
-                            "one knows up to {}); use that one, or name another file",
-                            file, version, std::size(steps)));
+                "the tuning database {} was written by a newer Anydim (schema {}, this one knows "
+                "up to {}); use that one, or name another file",
+                file, version, std::size(steps));
   }
   check_schema(connection, static_cast<int>(version));
   return static_cast<int>(version);

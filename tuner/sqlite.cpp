@@ -88,9 +88,10 @@ void Connection::copy_to(Connection& other) const {
 bool Connection::read_only() const { return sqlite3_db_readonly(handle_.get(), "main") == 1; }
 
 void Connection::damaged(const std::string& why) const {
-  throw Error(ErrorKind::Malformed, fmt::format("the tuning database {} is damaged: {}; restore it "
-                                                "from an export, or remove it and tune again",
-                                                name_, why));
+  throw Error(ErrorKind::Malformed,
+              "the tuning database {} is damaged: {}; restore it "
+              "from an export, or remove it and tune again",
+              name_, why);
 }
 
 Connection::Counted::Counted(const Connection& connection, std::int64_t& taken)
@@ -103,35 +104,33 @@ void Connection::fail(int code, std::string_view doing) const {
       fmt::format("{} (SQLite {}: {})", sqlite3_errstr(code), code, sqlite3_errmsg(handle_.get()));
   switch (code & 0xff) {
     case SQLITE_NOTADB:
-      throw Error(ErrorKind::Malformed,
-                  fmt::format("{} is no tuning database: it is no file of SQLite", name_));
+      throw Error(ErrorKind::Malformed, "{} is no tuning database: it is no file of SQLite", name_);
     case SQLITE_TOOBIG: damaged(fmt::format("a text is longer than {} bytes", longest_text));
     case SQLITE_INTERRUPT: damaged(fmt::format("{} takes more than {} steps", doing, most_steps));
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      throw Error(ErrorKind::Write, fmt::format("the tuning database {} is locked by another "
-                                                "process; let that one end, or name another file",
-                                                name_));
+      throw Error(ErrorKind::Write,
+                  "the tuning database {} is locked by another process; let that one end, or name "
+                  "another file",
+                  name_);
     case SQLITE_READONLY:
     case SQLITE_PERM:
-      throw Error(
-          ErrorKind::Write,
-          fmt::format("the tuning database {} or its folder is read-only: {}", name_, said));
+      throw Error(ErrorKind::Write, "the tuning database {} or its folder is read-only: {}", name_,
+                  said);
     case SQLITE_FULL:
       throw Error(
           ErrorKind::Write,
-          fmt::format(
-              "the tuning database {} cannot grow: the disk is full; what was kept before is safe",
-              name_));
+
+          "the tuning database {} cannot grow: the disk is full; what was kept before is safe",
+          name_);
     case SQLITE_CANTOPEN:
-      throw Error(ErrorKind::Write,
-                  fmt::format("the tuning database {} cannot be opened: {}", name_, said));
+      throw Error(ErrorKind::Write, "the tuning database {} cannot be opened: {}", name_, said);
     case SQLITE_IOERR:
     case SQLITE_PROTOCOL:
     case SQLITE_NOLFS:
       throw Error(ErrorKind::Write,
-                  fmt::format("the tuning database {}: {} failed: {}; what was kept before is safe",
-                              name_, doing, said));
+                  "the tuning database {}: {} failed: {}; what was kept before is safe", name_,
+                  doing, said);
     case SQLITE_NOMEM: throw Error(ErrorKind::Resource, "out of memory");
     case SQLITE_MISUSE:
     case SQLITE_RANGE:

@@ -54,8 +54,7 @@ ProductShape parse_product(const std::string& text, const std::string& where) {
     if (end < last && *end != 'x') break;
   }
   if (numbers.size() != 3 || at != last)
-    throw Error(ErrorKind::Malformed,
-                fmt::format("{}: '{}' is no shape MxNxK", where, ir::printable(text)));
+    throw Error(ErrorKind::Malformed, "{}: '{}' is no shape MxNxK", where, ir::printable(text));
   return {numbers[0], numbers[1], numbers[2]};
 }
 
@@ -96,25 +95,24 @@ RecordedMatrix RecordedMatrix::parse(std::string_view json, const std::string& w
   const nlohmann::json object =
       whole.is_object() && whole.contains("matrix") ? whole["matrix"] : whole;
   if (!object.is_object())
-    throw Error(ErrorKind::Malformed,
-                fmt::format("{}: this is no matrix of latencies by schedule and shape", where));
+    throw Error(ErrorKind::Malformed, "{}: this is no matrix of latencies by schedule and shape",
+                where);
   RecordedMatrix matrix;
   for (const auto& [schedule, shapes] : object.items()) {
     if (!shapes.is_object())
-      throw Error(ErrorKind::Malformed, fmt::format("{}: '{}' has no latencies by shape", where,
-                                                    ir::printable(schedule)));
+      throw Error(ErrorKind::Malformed, "{}: '{}' has no latencies by shape", where,
+                  ir::printable(schedule));
     const std::string name = to_string(ir::parse_schedule(schedule));
     for (const auto& [text, microseconds] : shapes.items()) {
       const ProductShape shape = parse_product(text, where);
       if (!microseconds.is_number() || !(microseconds.get<double>() > 0))
-        throw Error(ErrorKind::Malformed,
-                    fmt::format("{}: the latency of {} at {} is no time above 0", where,
-                                ir::printable(schedule), ir::printable(text)));
+        throw Error(ErrorKind::Malformed, "{}: the latency of {} at {} is no time above 0", where,
+                    ir::printable(schedule), ir::printable(text));
       matrix.seconds_[name][{shape.n, shape.k}][shape.m] = 1e-6 * microseconds.get<double>();
     }
   }
   if (matrix.seconds_.empty())
-    throw Error(ErrorKind::Malformed, fmt::format("{}: there is no latency in it", where));
+    throw Error(ErrorKind::Malformed, "{}: there is no latency in it", where);
   return matrix;
 }
 

@@ -17,7 +17,7 @@ namespace anydim::tuner {
 
 std::string read_text_file(const std::filesystem::path& file) {
   const auto malformed = [&](const std::string& why) {
-    return Error(ErrorKind::Malformed, fmt::format("{}: {}", file.string(), why));
+    return Error(ErrorKind::Malformed, "{}: {}", file.string(), why);
   };
   std::error_code fault;
   const auto status = std::filesystem::status(file, fault);
@@ -49,8 +49,7 @@ bool replaceable_file_exists(const std::filesystem::path& file) {
   const auto status = std::filesystem::status(file, fault);
   if (!std::filesystem::exists(status)) return false;
   if (!std::filesystem::is_regular_file(status))
-    throw Error(ErrorKind::Write,
-                fmt::format("{}: cannot be written: it is no regular file", file.string()));
+    throw Error(ErrorKind::Write, "{}: cannot be written: it is no regular file", file.string());
   return true;
 }
 

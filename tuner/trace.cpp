@@ -88,8 +88,8 @@ void Trace::coarsen() {
 void Trace::merge(const Trace& other) {
   if (other.inputs_ != inputs_ || other.symbols_ != symbols_) {
     throw Error(ErrorKind::Malformed,
-                fmt::format("the trace is of another model: its inputs are {}, this model's are {}",
-                            fmt::join(other.inputs_, "; "), fmt::join(inputs_, "; ")));
+                "the trace is of another model: its inputs are {}, this model's are {}",
+                fmt::join(other.inputs_, "; "), fmt::join(inputs_, "; "));
   }
   for (const auto& [sizes, bin] : other.bins_)
     add(std::span(sizes).first(symbols_.size()), sizes.back(), bin.launches, bin.calls);
@@ -131,7 +131,7 @@ std::string Trace::to_json() const {
 
 Trace Trace::parse(std::string_view json, const std::string& where) {
   const auto malformed = [&](const std::string& why) {
-    return Error(ErrorKind::Malformed, fmt::format("{}: {}", where, why));
+    return Error(ErrorKind::Malformed, "{}: {}", where, why);
   };
   const auto integer = [&](const nlohmann::json& value) {
     if (!value.is_number_integer())
@@ -207,7 +207,7 @@ void record_trace(const std::filesystem::path& file, const Trace& trace) {
     try {
       merged.merge(before);
     } catch (const Error& error) {
-      throw Error(error.kind(), fmt::format("{}: {}", file.string(), error.what()));
+      throw Error(error.kind(), "{}: {}", file.string(), error.what());
     }
   }
   merged.merge(trace);

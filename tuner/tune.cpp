@@ -512,9 +512,9 @@ TuneResult tune(const TuneSubject& subject, const Workload& workload, const Work
   const auto regions = static_cast<std::int64_t>(points.regions.size());
   if (rules.most_kernels < regions) {
     throw Error(ErrorKind::CommandLine,
-                fmt::format("--max-kernels {} is below the {} regions of the model, each of which "
-                            "needs one kernel; give {} or more",
-                            rules.most_kernels, regions, regions));
+                "--max-kernels {} is below the {} regions of the model, each of which needs one "
+                "kernel; give {} or more",
+                rules.most_kernels, regions, regions);
   }
   // Equal fingerprints: the same regions, calls, limits.
   std::string all = fmt::format("{} {} {} {} {}", workload.text, rules.most_kernels, rules.points,

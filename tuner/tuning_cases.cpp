@@ -1,6 +1,5 @@
 #include "tuner/tuning_cases.h"
 
-#include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -46,7 +45,7 @@ Json TuningCases::run(const nlohmann::json& wanted, const std::function<void()>&
   if (kind == "tune_prepare") return prepare(wanted);
   if (kind == "tune_candidate") return measure(wanted, compiled);
   if (kind == "tune_in_calls") return measure_in_calls(wanted, compiled);
-  throw Error(ErrorKind::Malformed, fmt::format("case: there is no kind {}", kind));
+  throw Error(ErrorKind::Malformed, "case: there is no kind {}", kind);
 }
 
 Json TuningCases::prepare(const nlohmann::json& wanted) {

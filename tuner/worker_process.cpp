@@ -1,7 +1,6 @@
 #include "tuner/worker_process.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -25,8 +24,8 @@ using Clock = std::chrono::steady_clock;
 constexpr int asked_every_ms = 100;
 
 Error cannot_start(const std::string& program, int fault) {
-  return Error(ErrorKind::Resource, fmt::format("the measuring process {} cannot be started: {}",
-                                                program, std::strerror(fault)));
+  return Error(ErrorKind::Resource, "the measuring process {} cannot be started: {}", program,
+               std::strerror(fault));
 }
 
 struct Pipe {

@@ -32,10 +32,9 @@ BatchSymbols batch_symbols(const ModelShape& model) {
   if (names.size() != 2) {
     throw Error(
         ErrorKind::CommandLine,
-        fmt::format("lengths say how many texts a batch has and how long they are, but the model's "
-                    "sizes are {}; record a trace of calls with `anydim run --record FILE` and "
-                    "tune with --trace FILE",
-                    names.empty() ? "all constant" : fmt::format("{}", fmt::join(names, ", "))));
+        "lengths say how many texts a batch has and how long they are, but the model's sizes are "
+        "{}; record a trace of calls with `anydim run --record FILE` and tune with --trace FILE",
+        names.empty() ? "all constant" : fmt::format("{}", fmt::join(names, ", ")));
   }
   BatchSymbols symbols{.batch = 0, .length = 1};
   if (model.packing) {
@@ -52,12 +51,10 @@ void check_range(const ModelShape& model, const std::string& symbol, std::int64_
   const ir::SymbolInfo* known = model.symbols.find(symbol);
   const ir::SymbolInfo info = known == nullptr ? ir::SymbolInfo{} : *known;
   if (value >= info.low && value <= info.high && value % info.multiple == 0) return;
-  throw Error(
-      ErrorKind::Inputs,
-      fmt::format("{} gives {} = {}, but the model takes {} in [{}, {}]{}{}", what, symbol, value,
-                  symbol, info.low, info.high,
-                  info.multiple > 1 ? fmt::format(" in multiples of {}", info.multiple) : "",
-                  info.reason.empty() ? "" : fmt::format(" ({})", info.reason)));
+  throw Error(ErrorKind::Inputs, "{} gives {} = {}, but the model takes {} in [{}, {}]{}{}", what,
+              symbol, value, symbol, info.low, info.high,
+              info.multiple > 1 ? fmt::format(" in multiples of {}", info.multiple) : "",
+              info.reason.empty() ? "" : fmt::format(" ({})", info.reason));
 }
 
 std::vector<std::vector<std::int64_t>> tensor_dims(const ModelShape& model, const Call& call) {
@@ -169,8 +166,8 @@ Workload traced_workload(const ModelShape& model, const Trace& trace) {
   const std::vector<std::string> names = model.symbol_names();
   if (trace.inputs() != inputs || trace.symbols() != names) {
     throw Error(ErrorKind::Malformed,
-                fmt::format("the trace is of another model: its inputs are {}; this model's are {}",
-                            fmt::join(trace.inputs(), "; "), fmt::join(inputs, "; ")));
+                "the trace is of another model: its inputs are {}; this model's are {}",
+                fmt::join(trace.inputs(), "; "), fmt::join(inputs, "; "));
   }
   if (trace.bins().empty()) throw Error(ErrorKind::Malformed, "the trace holds no call");
   Workload workload;

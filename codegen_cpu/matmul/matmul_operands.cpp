@@ -1,7 +1,5 @@
 #include "codegen_cpu/matmul/matmul_operands.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -527,9 +525,8 @@ ir::Tensor pack_4_bits(const ir::PackedLayout& layout, std::int64_t panel, const
       });
   if (!beyond) return packed;
   const auto found = std::ranges::find_if(from, [](int x) { return x < -8 || x > 7; });
-  throw Error(ErrorKind::Malformed,
-              fmt::format("a weight that is i4 has element {} at {}; expected -8 to 7",
-                          static_cast<int>(*found), found - from.begin()));
+  throw Error(ErrorKind::Malformed, "a weight that is i4 has element {} at {}; expected -8 to 7",
+              static_cast<int>(*found), found - from.begin());
 }
 
 }  // namespace

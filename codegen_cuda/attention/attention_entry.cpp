@@ -25,7 +25,7 @@ bool later_rows_see_more(const KernelWriter& kernel) {
   return !range.ends.empty() && range.begins.empty();
 }
 
-std::string place_of(KernelWriter& kernel, CodeScope& scope, const AttentionRows& rows,
+std::string place_of(KernelWriter& kernel, CodeScope& scope, const DirectOperand& rows,
                      const std::string& pointer) {
   const auto buffer = static_cast<std::size_t>(rows.buffer);
   const std::string offset =
@@ -103,11 +103,11 @@ void check_segments(KernelWriter& kernel, CodeScope& scope, const ir::AttentionF
   kernel.use("segments");
   const std::string offsets = kernel.buffer(static_cast<std::size_t>(form.segments->offsets)),
                     count = write_index(kernel, scope, form.segments->count);
-  scope.line(fmt::format("check_offsets(error, {}, {}, {}, {});", form.segments->check, offsets,
-                         count, write_index(kernel, scope, form.row.extent)));
+  scope.line("check_offsets(error, {}, {}, {}, {});", form.segments->check, offsets, count,
+             write_index(kernel, scope, form.row.extent));
   if (form.segments->work >= 0)
-    scope.line(fmt::format("check_work(error, {}, {}, {}, {});", form.segments->work_check, offsets,
-                           work_list(kernel, *form.segments), count));
+    scope.line("check_work(error, {}, {}, {}, {});", form.segments->work_check, offsets,
+               work_list(kernel, *form.segments), count);
   scope.line("__syncwarp();  // a report has parted the lanes");
 }
 
@@ -127,8 +127,7 @@ std::string block_place(KernelWriter& kernel, CodeScope& scope, const ir::Attent
 void begin_block(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,
                  const BlockShape& shape) {
   check_segments(kernel, scope, form);
-  scope.line(fmt::format("const BlockPlace place = {};",
-                         block_place(kernel, scope, form, "blockIdx.x", shape)));
+  scope.line("const BlockPlace place = {};", block_place(kernel, scope, form, "blockIdx.x", shape));
   scope.line("if (!place.any) return;");
 }
 
@@ -154,7 +153,7 @@ void write_element_function(KernelWriter& kernel, CodeScope& scope, const Elemen
         const std::int32_t element = ir::last_step(program);
         ScalarWriter writer(kernel, program, body, {element});
         if (!function.product.empty()) writer.set_accumulated(0, function.product, body);
-        body.line(fmt::format("return {};", writer.value(body, element)));
+        body.line("return {};", writer.value(body, element));
       },
       function.type);
 }
@@ -172,7 +171,7 @@ void write_store_function(KernelWriter& kernel, CodeScope& scope, const std::str
                });
 }
 
-std::string operand_rows(KernelWriter& kernel, CodeScope& scope, const AttentionRows& rows) {
+std::string operand_rows(KernelWriter& kernel, CodeScope& scope, const DirectOperand& rows) {
   return place_of(kernel, scope, rows, "const unsigned short*");
 }
 
@@ -210,12 +209,11 @@ void begin_point(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm
   if (form.segments) {
     scope.line("const int rows = place.end, keys = place.end - place.first;");
   } else {
-    scope.line(fmt::format("const int rows = {}, keys = {};",
-                           write_index(kernel, scope, form.row.extent),
-                           write_index(kernel, scope, form.key.extent)));
+    scope.line("const int rows = {}, keys = {};", write_index(kernel, scope, form.row.extent),
+               write_index(kernel, scope, form.key.extent));
   }
   const bool wide = !kernel.fits_int(batch_points(form));
-  scope.line(fmt::format("const {} point = {}place.point;", index_type(wide), wide ? "" : "(int)"));
+  scope.line("const {} point = {}place.point;", index_type(wide), wide ? "" : "(int)");
   define_batch_point(kernel, scope, form, {"point", wide});
   const BlockKeys seen =
       block_keys(kernel, scope, form, range,
@@ -223,8 +221,7 @@ void begin_point(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm
   std::string bounds;
   for (const Dim& bound : {seen.first, seen.end, seen.whole_first, seen.whole_end})
     bounds += (bounds.empty() ? "" : ", ") + write_index(kernel, scope, bound);
-  scope.line(fmt::format("const KeyTiles<Attention::keys> tiles = key_tiles<Attention::keys>({});",
-                         bounds));
+  scope.line("const KeyTiles<Attention::keys> tiles = key_tiles<Attention::keys>({});", bounds);
 }
 
 void write_row_functions(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,
@@ -254,7 +251,7 @@ void write_row_functions(KernelWriter& kernel, CodeScope& scope, const ir::Atten
     scope.line("const auto write_element = [](int, int, float) {};");
     output = place_of(kernel, scope, operands.output, storage_type(operands.output_dtype) + "*");
   }
-  scope.line(fmt::format("const OutputRows output{};", output));
+  scope.line("const OutputRows output{};", output);
 }
 
 }  // namespace anydim::codegen_cuda

@@ -79,7 +79,7 @@ void write_store_function(KernelWriter& kernel, CodeScope& scope, const std::str
                           const std::string& type, const ir::AttentionForm& form, bool wide);
 
 // `{pointer, stride}` of rows at the current batch point.
-std::string operand_rows(KernelWriter& kernel, CodeScope& scope, const AttentionRows& rows);
+std::string operand_rows(KernelWriter& kernel, CodeScope& scope, const DirectOperand& rows);
 
 // ---- Shared by the kernels on tensor cores (device/attention.cuh) ----
 

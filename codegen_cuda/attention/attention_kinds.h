@@ -6,7 +6,7 @@
 
 namespace anydim::codegen_cuda {
 
-class AttentionKind : public KernelKind {
+class AttentionKind : public KindOf<ir::AttentionForm> {
  public:
   bool takes_segments() const override { return true; }
   // The few schedules of the space that are cheapest at both ends of the bucket, the space's first

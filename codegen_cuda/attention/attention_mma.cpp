@@ -22,7 +22,7 @@ class AttentionMma final : public AttentionKind {
   std::string_view name() const override { return "attention_mma"; }
 
   bool accepts(const PlanInputs& inputs) const override {
-    if (!std::holds_alternative<ir::AttentionForm>(inputs.form.kind)) return false;
+    if (!AttentionKind::accepts(inputs)) return false;
     const ir::AttentionForm& form = attention_form(inputs);
     // Rows and keys are counted in 32 bits.
     for (const Dim& extent : {form.row.extent, form.key.extent})
@@ -160,7 +160,7 @@ EmittedKernel AttentionMma::emit(const PlanInputs& inputs, const ir::Bucket& buc
   const std::string query = operand_rows(kernel, scope, operands->query),
                     key = operand_rows(kernel, scope, operands->key),
                     value = operand_rows(kernel, scope, operands->value);
-  scope.line(fmt::format("const OperandRows query{}, key{}, value{};", query, key, value));
+  scope.line("const OperandRows query{}, key{}, value{};", query, key, value);
   scope.line(
       "Kernel::run(place, query, key, value, output, rows, keys, tiles, added, score_value, "
       "write_element);");

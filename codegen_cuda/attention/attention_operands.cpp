@@ -1,7 +1,5 @@
 #include "codegen_cuda/attention/attention_operands.h"
 
-#include "codegen_cuda/matmul/matmul_operands.h"
-#include "ir/dims/affine.h"
 #include "ir/loops/scalar_program.h"
 
 namespace anydim::codegen_cuda {
@@ -15,23 +13,9 @@ using ir::ScalarStep;
 constexpr std::int64_t piece_bytes = 16;
 constexpr std::int64_t widest_head = 128;
 
-std::optional<AttentionRows> rows_at(const Dim& offset, std::int32_t buffer, std::int64_t piece,
-                                     const ir::Iteration& row, const ir::Iteration& column,
-                                     const ir::SymbolTable& symbols) {
-  const auto along = ir::affine_in(offset, column.variable);
-  if (!along || !along->stride.is_constant(1)) return std::nullopt;
-  const auto between = ir::affine_in(along->base, row.variable);
-  if (!between || depends_on_values(between->base) || depends_on_values(between->stride))
-    return std::nullopt;
-  if (ir::divisor(between->base, symbols) % piece != 0 ||
-      ir::divisor(between->stride, symbols) % piece != 0)
-    return std::nullopt;
-  return AttentionRows{.buffer = buffer, .offset = between->base, .stride = between->stride};
-}
-
 struct Operand {
   DType dtype;
-  AttentionRows rows;
+  DirectOperand rows;
 };
 
 std::optional<Operand> operand(const ir::Region& region, const ir::ScalarProgram& written,
@@ -41,8 +25,9 @@ std::optional<Operand> operand(const ir::Region& region, const ir::ScalarProgram
   const ScalarStep& load = program.steps.back();
   if (!load.is<ir::step::Load>() || (load.dtype != DType::F16 && load.dtype != DType::BF16))
     return std::nullopt;
-  const auto rows = rows_at(load_offset(region, load, symbols), load.as<ir::step::Load>().buffer,
-                            piece_bytes / 2, row, column, symbols);
+  const auto rows =
+      direct_operand(load_offset(region, load, symbols), load.as<ir::step::Load>().buffer,
+                     piece_bytes / 2, row, column, symbols);
   if (!rows) return std::nullopt;
   return Operand{load.dtype, *rows};
 }
@@ -63,8 +48,9 @@ void find_output(AttentionOperands& operands, const ir::Region& region,
   const auto output = static_cast<std::size_t>(store.output);
   const Dim offset =
       ir::linear_offset(store.index, region.body.tensor_type(body.results[output]).dims, symbols);
-  const auto rows = rows_at(offset, static_cast<std::int32_t>(body.parameters.size() + output),
-                            narrow ? piece_bytes / 2 : 2, form.row, form.width, symbols);
+  const auto rows =
+      direct_operand(offset, static_cast<std::int32_t>(body.parameters.size() + output),
+                     narrow ? piece_bytes / 2 : 2, form.row, form.width, symbols);
   if (!rows) return;
   operands.output_form = narrow ? OutputForm::Narrow : OutputForm::Wide;
   operands.output = *rows;

@@ -4,18 +4,11 @@
 #include <cstdint>
 #include <optional>
 
+#include "codegen_cuda/matmul/matmul_operands.h"
 #include "ir/loops/loop_form.h"
 #include "ir/module.h"
 
 namespace anydim::codegen_cuda {
-
-// Rows of 16-bit floats that are copied as they lie, in pieces of 16 bytes: element (row, i) at
-// offset + row * stride + i.
-struct AttentionRows {
-  std::int32_t buffer = 0;  // position among the region's buffers
-  ir::Dim offset;           // elements, over region and batch symbols
-  ir::Dim stride;           // elements, over region symbols
-};
 
 enum class OutputForm : std::uint8_t {
   Narrow,   // finished rows are converted to 16-bit floats and written in pieces of 16 bytes
@@ -26,9 +19,9 @@ enum class OutputForm : std::uint8_t {
 struct AttentionOperands {
   ir::DType dtype = ir::DType::BF16;  // of all three, or F16
   std::int64_t depth = 0, width = 0;  // multiples of 16
-  AttentionRows query, key, value;
+  DirectOperand query, key, value;    // 16-bit floats, in pieces of 16 bytes
   OutputForm output_form = OutputForm::Program;
-  AttentionRows output;                      // Narrow and Wide
+  DirectOperand output;                      // Narrow and Wide
   ir::DType output_dtype = ir::DType::BF16;  // Narrow and Wide
 };
 

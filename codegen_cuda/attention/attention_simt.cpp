@@ -21,9 +21,6 @@ constexpr std::int64_t block_rows = 16, lanes = 32, threads = 128;
 class AttentionSimt final : public AttentionKind {
  public:
   std::string_view name() const override { return "attention_simt"; }
-  bool accepts(const PlanInputs& inputs) const override {
-    return std::holds_alternative<ir::AttentionForm>(inputs.form.kind);
-  }
 
   // Fewer columns a lane than the widest head needs mean that scores are computed more than once.
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket&) const override {
@@ -76,7 +73,7 @@ EmittedKernel AttentionSimt::emit(const PlanInputs& inputs, const ir::Bucket& bu
                     !kernel.fits_int(form.depth.extent) || !kernel.fits_int(form.width.extent);
   const std::string index = index_type(wide);
   const auto line = [&](const char* name, const Dim& dim) {
-    scope.line(fmt::format("const long long {} = {};", name, write_index(kernel, scope, dim)));
+    scope.line("const long long {} = {};", name, write_index(kernel, scope, dim));
   };
   line("depth", form.depth.extent);
   line("width", form.width.extent);
@@ -92,36 +89,33 @@ EmittedKernel AttentionSimt::emit(const PlanInputs& inputs, const ir::Bucket& bu
                  .points = "1",
                  .slot = "0"});
     scope.line("const long long rows = place.end, keys = place.end - place.first;");
-    scope.line(fmt::format("const {} first_row = place.first_row;", index));
+    scope.line("const {} first_row = place.first_row;", index);
     scope.line("const long long first_column = place.point % width_blocks * Kernel::tile_width;");
-    scope.line(fmt::format("const {} point = place.point / width_blocks;", index_type(wide_point)));
+    scope.line("const {} point = place.point / width_blocks;", index_type(wide_point));
   } else {
     line("rows", form.row.extent);
     line("keys", form.key.extent);
     scope.line(
         "const long long row_blocks = (rows + Kernel::block_rows - 1) / Kernel::block_rows;");
-    scope.line(fmt::format("if (blockIdx.x >= {} * row_blocks * width_blocks) return;",
-                           write_index(kernel, scope, points)));
+    scope.line("if (blockIdx.x >= {} * row_blocks * width_blocks) return;",
+               write_index(kernel, scope, points));
     scope.line("// Blocks of one batch point follow each other: rows, then columns.");
-    scope.line(
-        fmt::format("const {} first_row = blockIdx.x % row_blocks * Kernel::block_rows;", index));
+    scope.line("const {} first_row = blockIdx.x % row_blocks * Kernel::block_rows;", index);
     scope.line(
         "const long long first_column = blockIdx.x / row_blocks % width_blocks * "
         "Kernel::tile_width;");
-    scope.line(fmt::format("const {} point = blockIdx.x / row_blocks / width_blocks;",
-                           index_type(wide_point)));
+    scope.line("const {} point = blockIdx.x / row_blocks / width_blocks;", index_type(wide_point));
   }
   if (!range.begins.empty() || !range.ends.empty())
     scope.line(
-        fmt::format("const {} last_row = (first_row + Kernel::block_rows < rows ? first_row + "
-                    "Kernel::block_rows : rows) - 1;",
-                    index));
+        "const {} last_row = (first_row + Kernel::block_rows < rows ? first_row + "
+        "Kernel::block_rows : rows) - 1;",
+        index);
   define_batch_point(kernel, scope, form, {"point", wide_point});
   const BlockKeys seen = block_keys(kernel, scope, form, range,
                                     {"first_row", "last_row", "place.first", "place.end"}, wide);
-  scope.line(fmt::format("const {} first_key = {}, end_key = {};", index,
-                         write_index(kernel, scope, seen.first),
-                         write_index(kernel, scope, seen.end)));
+  scope.line("const {} first_key = {}, end_key = {};", index,
+             write_index(kernel, scope, seen.first), write_index(kernel, scope, seen.end));
   const auto element = [&](const char* name, const ElementParameter& row,
                            const ElementParameter& column, const ir::ScalarProgram& program) {
     write_element_function(kernel, scope,

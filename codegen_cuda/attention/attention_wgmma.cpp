@@ -24,7 +24,7 @@ struct MappedRows {
 
 // nullopt where the rows are no part of such a matrix: their stride isn't known, or a row may run
 // over a stride's end.
-std::optional<MappedRows> mapped(const ir::Region& region, const AttentionRows& rows,
+std::optional<MappedRows> mapped(const ir::Region& region, const DirectOperand& rows,
                                  ir::DType dtype, std::int64_t columns, std::int64_t box_rows,
                                  const ir::SymbolTable& symbols) {
   const auto stride = rows.stride.constant();
@@ -63,7 +63,7 @@ std::optional<MappedOperands> mapped_operands(const PlanInputs& inputs, std::int
     return columns == 32 || columns == 64 || columns == 128;
   };
   if (!fits(operands->depth) || !fits(operands->width)) return std::nullopt;
-  const auto rows = [&](const AttentionRows& of, std::int64_t columns, std::int64_t box_rows) {
+  const auto rows = [&](const DirectOperand& of, std::int64_t columns, std::int64_t box_rows) {
     return mapped(inputs.region, of, operands->dtype, columns, box_rows, symbols);
   };
   auto query = rows(operands->query, operands->depth, 64),
@@ -78,8 +78,7 @@ class AttentionWgmma final : public AttentionKind {
   std::string_view name() const override { return "attention_wgmma"; }
 
   bool accepts(const PlanInputs& inputs) const override {
-    return inputs.target.has_wgmma() &&
-           std::holds_alternative<ir::AttentionForm>(inputs.form.kind) &&
+    return inputs.target.has_wgmma() && AttentionKind::accepts(inputs) &&
            mapped_operands(inputs, 64).has_value();
   }
   std::vector<ir::Schedule> space(const PlanInputs& inputs,
@@ -205,26 +204,25 @@ EmittedKernel AttentionWgmma::emit(const PlanInputs& inputs, const ir::Bucket& b
                    .points = "1",
                    .slot = "0",
                    .search = fields.persistent ? "Search::Alone" : "Search::Together"});
+  scope.line("const auto place_of = [&]({} number) {{ return {}; }};", number, place_of);
+  write_lambda(scope, "at_place", "const BlockPlace& place, const auto& work",
+               [&](CodeScope& at_place) {
+                 begin_point(kernel, at_place, form);
+                 write_row_functions(kernel, at_place, form, mapped->operands, score);
+                 const auto rows = [&](const MappedRows& of) {
+                   return fmt::format("{{static_cast<int>({}), static_cast<int>({})}}",
+                                      write_index(kernel, at_place, of.column),
+                                      write_index(kernel, at_place, of.row));
+                 };
+                 at_place.line(
+                     "work(Kernel::Rows{{{}, {}, {}}}, output, rows, keys, tiles, added, "
+                     "score_value, write_element);",
+                     rows(mapped->query), rows(mapped->key), rows(mapped->value));
+               });
   scope.line(
-      fmt::format("const auto place_of = [&]({} number) {{ return {}; }};", number, place_of));
-  write_lambda(
-      scope, "at_place", "const BlockPlace& place, const auto& work", [&](CodeScope& at_place) {
-        begin_point(kernel, at_place, form);
-        write_row_functions(kernel, at_place, form, mapped->operands, score);
-        const auto rows = [&](const MappedRows& of) {
-          return fmt::format("{{static_cast<int>({}), static_cast<int>({})}}",
-                             write_index(kernel, at_place, of.column),
-                             write_index(kernel, at_place, of.row));
-        };
-        at_place.line(
-            fmt::format("work(Kernel::Rows{{{}, {}, {}}}, output, rows, keys, tiles, added, "
-                        "score_value, write_element);",
-                        rows(mapped->query), rows(mapped->key), rows(mapped->value)));
-      });
-  scope.line(fmt::format(
       "Kernel::run(static_cast<{}>({}), place_of, at_place, tensor_map0, tensor_map1, tensor_map2, "
       "error);",
-      number, write_index(kernel, scope, numbers)));
+      number, write_index(kernel, scope, numbers));
   kernel.end_entry();
 
   ir::DeviceLaunch launch;

@@ -44,14 +44,13 @@ class CompactWriter {
   ir::DeviceLaunch write_totals() {
     return entry("compact_totals", [&](CodeScope& scope, CodeScope& part) {
       const std::string mine = kernel_.fresh("mine");
-      part.line(fmt::format("long long {} = 0;", mine));
+      part.line("long long {} = 0;", mine);
       kernel_.block(part,
                     counting_loop(parts_.wide, parts_.point, parts_.first + " + threadIdx.x",
                                   parts_.last, std::to_string(fields_.threads)),
-                    [&](CodeScope& at) { at.line(fmt::format("{} += {};", mine, chosen(at))); });
+                    [&](CodeScope& at) { at.line("{} += {};", mine, chosen(at)); });
       const std::string total = summed(scope, part, mine);
-      part.line(fmt::format("if (threadIdx.x == 0) ((long long*)workspace)[{}] = {};", parts_.part,
-                            total));
+      part.line("if (threadIdx.x == 0) ((long long*)workspace)[{}] = {};", parts_.part, total);
       part.line("__syncthreads();  // shared sums are free for the next part");
     });
   }
@@ -64,10 +63,10 @@ class CompactWriter {
                         turn = kernel_.fresh("turn"), shared = kernel_.fresh("shared");
       std::string all = found;
       // Two sets, used in turn: a warp may be a tile ahead of one that still reads.
-      scope.line(fmt::format("__shared__ int {}[2][{}];", shared, warps_));
-      if (fields_.split == 1) part.line(fmt::format("long long {} = 0;", found));
+      scope.line("__shared__ int {}[2][{}];", shared, warps_);
+      if (fields_.split == 1) part.line("long long {} = 0;", found);
       else all = add_parts(scope, part, found);
-      part.line(fmt::format("int {} = 0;", turn));
+      part.line("int {} = 0;", turn);
       kernel_.block(part,
                     counting_loop(parts_.wide, tile, parts_.first, parts_.last,
                                   std::to_string(fields_.threads * fields_.items)),
@@ -75,12 +74,12 @@ class CompactWriter {
                       write_tile(at, tile, fmt::format("{}[{}++ & 1]", shared, turn), found);
                     });
       if (form_.count >= 0) {
-        part.line(fmt::format("if ({} == {} && threadIdx.x == 0) {}[0] = {};", parts_.part,
-                              fields_.split - 1, output(form_.count), all));
+        part.line("if ({} == {} && threadIdx.x == 0) {}[0] = {};", parts_.part, fields_.split - 1,
+                  output(form_.count), all);
       }
       if (form_.positions >= 0) {
-        part.line(fmt::format("clear_places<{}>({}, (long long){}, {}, {});", fields_.threads,
-                              output(form_.positions), parts_.first, all, parts_.last));
+        part.line("clear_places<{}>({}, (long long){}, {}, {});", fields_.threads,
+                  output(form_.positions), parts_.first, all, parts_.last);
       }
       part.line("__syncthreads();  // shared counts are free for the next part");
     });
@@ -114,11 +113,11 @@ class CompactWriter {
     kernel_.use("reductions");
     const std::string shared = kernel_.fresh_numbered("sums"),
                       total = kernel_.fresh_numbered("total");
-    scope.line(fmt::format("__shared__ long long {}[{}];", shared, warps_));
+    scope.line("__shared__ long long {}[{}];", shared, warps_);
     part.line(
-        fmt::format("const long long {} = reduce_block<{}>({}, 0ll, {}, [](long long a, long long "
-                    "b) {{ return a + b; }});",
-                    total, warps_, value, shared));
+        "const long long {} = reduce_block<{}>({}, 0ll, {}, [](long long a, long long "
+        "b) {{ return a + b; }});",
+        total, warps_, value, shared);
     return total;
   }
 
@@ -126,20 +125,19 @@ class CompactWriter {
   std::string add_parts(CodeScope& scope, CodeScope& part, const std::string& found) {
     const std::string before = kernel_.fresh("before"), every = kernel_.fresh("every"),
                       other = kernel_.fresh("other");
-    part.line(fmt::format("long long {} = 0, {} = 0;", before, every));
-    kernel_.block(
-        part,
-        counting_loop(false, other, "threadIdx.x", std::to_string(fields_.split),
-                      std::to_string(fields_.threads)),
-        [&](CodeScope& at) {
-          const std::string total = kernel_.fresh("of_part");
-          at.line(
-              fmt::format("const long long {} = ((const long long*)workspace)[{}];", total, other));
-          at.line(fmt::format("{} += {};", every, total));
-          at.line(fmt::format("if ({} < {}) {} += {};", other, parts_.part, before, total));
-        });
+    part.line("long long {} = 0, {} = 0;", before, every);
+    kernel_.block(part,
+                  counting_loop(false, other, "threadIdx.x", std::to_string(fields_.split),
+                                std::to_string(fields_.threads)),
+                  [&](CodeScope& at) {
+                    const std::string total = kernel_.fresh("of_part");
+                    at.line("const long long {} = ((const long long*)workspace)[{}];", total,
+                            other);
+                    at.line("{} += {};", every, total);
+                    at.line("if ({} < {}) {} += {};", other, parts_.part, before, total);
+                  });
     const std::string all = summed(scope, part, every);
-    part.line(fmt::format("long long {} = {};", found, summed(scope, part, before)));
+    part.line("long long {} = {};", found, summed(scope, part, before));
     return all;
   }
 
@@ -153,35 +151,33 @@ class CompactWriter {
           at,
           fmt::format("#pragma unroll\nfor (int {0} = 0; {0} < {1}; ++{0})", item, fields_.items),
           [&](CodeScope& one) {
-            one.line(fmt::format(
+            one.line(
                 "const {} {} = {} + (int)threadIdx.x / 32 * {} + {} * 32 + (int)threadIdx.x % 32;",
-                index_type(parts_.wide), parts_.point, tile, 32 * fields_.items, item));
+                index_type(parts_.wide), parts_.point, tile, 32 * fields_.items, item);
             body(one);
           });
     };
-    at.line(fmt::format("unsigned {}[{}];", votes, fields_.items));
-    at.line(fmt::format("int {} = 0;", of_warp));
+    at.line("unsigned {}[{}];", votes, fields_.items);
+    at.line("int {} = 0;", of_warp);
     for_items([&](CodeScope& one) {
-      one.line(fmt::format("bool {} = false;", is_chosen));
+      one.line("bool {} = false;", is_chosen);
       kernel_.block(one, fmt::format("if ({} < {})", parts_.point, parts_.last),
-                    [&](CodeScope& inside) {
-                      inside.line(fmt::format("{} = {};", is_chosen, chosen(inside)));
-                    });
-      one.line(fmt::format("{}[{}] = __ballot_sync(0xffffffffu, {});", votes, item, is_chosen));
-      one.line(fmt::format("{} += __popc({}[{}]);", of_warp, votes, item));
+                    [&](CodeScope& inside) { inside.line("{} = {};", is_chosen, chosen(inside)); });
+      one.line("{}[{}] = __ballot_sync(0xffffffffu, {});", votes, item, is_chosen);
+      one.line("{} += __popc({}[{}]);", of_warp, votes, item);
     });
-    at.line(fmt::format("int {};", total));
-    at.line(fmt::format("long long {} = {} + count_before<{}>({}, {}, {});", place, found, warps_,
-                        of_warp, shared, total));
-    at.line(fmt::format("{} += {};", found, total));
+    at.line("int {};", total);
+    at.line("long long {} = {} + count_before<{}>({}, {}, {});", place, found, warps_, of_warp,
+            shared, total);
+    at.line("{} += {};", found, total);
     if (form_.positions < 0) return;
     for_items([&](CodeScope& one) {
       const std::string mine = fmt::format("{}[{}]", votes, item);
       one.line(
-          fmt::format("if ({0} >> threadIdx.x % 32 & 1) {1}[{2} + __popc({0} & ((1u << threadIdx.x "
-                      "% 32) - 1))] = {3};",
-                      mine, output(form_.positions), place, parts_.point));
-      one.line(fmt::format("{} += __popc({});", place, mine));
+          "if ({0} >> threadIdx.x % 32 & 1) {1}[{2} + __popc({0} & ((1u << threadIdx.x % 32) - "
+          "1))] = {3};",
+          mine, output(form_.positions), place, parts_.point);
+      one.line("{} += __popc({});", place, mine);
     });
   }
 
@@ -192,16 +188,13 @@ class CompactWriter {
   RowParts parts_;
 };
 
-class CompactKind : public KernelKind {
+class CompactKind : public KindOf<CompactForm> {
  public:
   std::string_view name() const override { return "compact"; }
-  bool accepts(const PlanInputs& inputs) const override {
-    return std::holds_alternative<CompactForm>(inputs.form.kind);
-  }
 
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs,
                                        const ir::Bucket& bucket) const override {
-    const auto& form = std::get<CompactForm>(inputs.form.kind);
+    const auto& form = form_of(inputs);
     KernelWriter sizes(inputs, bucket, "");
     const std::int64_t most =
         sizes.interval_of(ir::simplify(linear_space(sizes, form.space).points, sizes.symbols()))
@@ -222,7 +215,7 @@ class CompactKind : public KernelKind {
 
   double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
                   std::span<const std::int64_t> keys) const override {
-    const auto& form = std::get<CompactForm>(inputs.form.kind);
+    const auto& form = form_of(inputs);
     const CompactSchedule fields = CompactSchedule::from(schedule);
     const double points = points_at(inputs, form.space, keys), clocks = point_clocks(form.program);
     const auto threads = static_cast<double>(fields.threads),
@@ -257,7 +250,7 @@ class CompactKind : public KernelKind {
 
   EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket,
                      const ir::Schedule& schedule, bool) const override {
-    const auto& form = std::get<CompactForm>(inputs.form.kind);
+    const auto& form = form_of(inputs);
     const CompactSchedule fields = CompactSchedule::from(schedule);
     KernelWriter kernel(inputs, bucket, fmt::format("// {}\n", to_string(schedule)));
     CompactWriter writer(kernel, form, fields);

@@ -34,12 +34,9 @@ struct MapSchedule {
   ir::Schedule schedule() const { return ir::write_fields("map", *this); }
 };
 
-class MapKind : public KernelKind {
+class MapKind : public KindOf<ir::MapForm> {
  public:
   std::string_view name() const override { return "map"; }
-  bool accepts(const PlanInputs& inputs) const override {
-    return std::holds_alternative<ir::MapForm>(inputs.form.kind);
-  }
 
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket&) const override {
     const auto schedule = [](std::int64_t vector, std::int64_t threads) {
@@ -64,7 +61,7 @@ class MapKind : public KernelKind {
 
   static StreamingWork work_of(const PlanInputs& inputs, const MapSchedule& schedule,
                                std::span<const std::int64_t> keys) {
-    const auto& form = std::get<ir::MapForm>(inputs.form.kind);
+    const auto& form = form_of(inputs);
     const auto threads = static_cast<double>(schedule.threads);
     const double resident = static_cast<double>(
                      std::min(schedule.blocks, streaming_blocks(inputs.target, schedule.threads))),
@@ -116,7 +113,7 @@ class MapKind : public KernelKind {
 
   EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& chosen,
                      bool) const override {
-    const auto& form = std::get<ir::MapForm>(inputs.form.kind);
+    const auto& form = form_of(inputs);
     const MapSchedule schedule = MapSchedule::from(chosen);
     const auto threads = static_cast<int>(schedule.threads);
     KernelWriter kernel(inputs, bucket, fmt::format("// {}\n", to_string(chosen)));
@@ -124,8 +121,7 @@ class MapKind : public KernelKind {
     Dim blocks(1);
     for (std::size_t i = 0; i < form.parts.size(); ++i) {
       const ir::MapPart& part = form.parts[i];
-      if (form.parts.size() > 1)
-        entry.line(fmt::format("// Part {} of {}", i + 1, form.parts.size()));
+      if (form.parts.size() > 1) entry.line("// Part {} of {}", i + 1, form.parts.size());
       blocks = ir::max(blocks, write_map_part(kernel, entry, part, schedule.vector, threads));
     }
     kernel.end_entry();

@@ -16,16 +16,13 @@ using ir::Dim;
 using ir::OrderedForm;
 using ir::OrderedStage;
 
-class OrderedKernel : public KernelKind {
+class OrderedKernel : public KindOf<OrderedForm> {
  public:
   std::string_view name() const override { return "ordered"; }
-  bool accepts(const PlanInputs& inputs) const override {
-    return std::holds_alternative<OrderedForm>(inputs.form.kind);
-  }
 
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs,
                                        const ir::Bucket& bucket) const override {
-    const auto& form = std::get<OrderedForm>(inputs.form.kind);
+    const auto& form = form_of(inputs);
     KernelWriter sizes(inputs, bucket, "");
     const auto most = [&](const std::vector<ir::Iteration>& loops) {
       return sizes.interval_of(ir::simplify(ir::points_of(loops), sizes.symbols())).high;
@@ -73,7 +70,7 @@ class OrderedKernel : public KernelKind {
 
   double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
                   std::span<const std::int64_t> keys) const override {
-    const auto& form = std::get<OrderedForm>(inputs.form.kind);
+    const auto& form = form_of(inputs);
     const OrderedSchedule fields = OrderedSchedule::from(schedule);
     const auto threads = static_cast<double>(fields.threads);
     const double rows = points_at(inputs, form.outer, keys);
@@ -146,7 +143,7 @@ class OrderedKernel : public KernelKind {
 
   EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket,
                      const ir::Schedule& schedule, bool) const override {
-    const auto& form = std::get<OrderedForm>(inputs.form.kind);
+    const auto& form = form_of(inputs);
     const OrderedSchedule fields = OrderedSchedule::from(schedule);
     KernelWriter kernel(inputs, bucket, fmt::format("// {}\n", to_string(schedule)));
     OrderedWorkspace workspace;

@@ -35,7 +35,7 @@ class ScanWriter {
       std::vector<std::string> mine;
       for (const auto& sum : sums_) {
         mine.push_back(kernel_.fresh_numbered("mine"));
-        part.line(fmt::format("{} {} = {};", value_type(sum.dtype), mine.back(), neutral(sum)));
+        part.line("{} {} = {};", value_type(sum.dtype), mine.back(), neutral(sum));
       }
       kernel_.block(part,
                     counting_loop(parts_.wide, parts_.point, parts_.first + " + threadIdx.x",
@@ -44,8 +44,8 @@ class ScanWriter {
                       define_point(kernel_, at, parts_.inner, {parts_.point, parts_.wide});
                       ScalarWriter program(kernel_, stage_.program, at, roots_);
                       for (std::size_t i = 0; i < sums_.size(); ++i)
-                        at.line(fmt::format("{} = {};", mine[i],
-                                            add(i, mine[i], program.value(at, addends_[i]))));
+                        at.line("{} = {};", mine[i],
+                                add(i, mine[i], program.value(at, addends_[i])));
                     });
       const RowGroup group{.kind = RowGroup::Kind::Block,
                            .threads = threads_,
@@ -54,10 +54,9 @@ class ScanWriter {
                            .stores_point = {}};
       for (std::size_t i = 0; i < sums_.size(); ++i) {
         const std::string total = kernel_.fresh_numbered("total");
-        part.line(fmt::format("const {} {} = {};", value_type(sums_[i].dtype), total,
-                              reduced(kernel_, scope, group, sums_[i], mine[i])));
-        part.line(
-            fmt::format("if (threadIdx.x == 0) {} = {};", total_of(part, i, parts_.part), total));
+        part.line("const {} {} = {};", value_type(sums_[i].dtype), total,
+                  reduced(kernel_, scope, group, sums_[i], mine[i]));
+        part.line("if (threadIdx.x == 0) {} = {};", total_of(part, i, parts_.part), total);
       }
       part.line("__syncthreads();  // shared sums are free for the next part");
     });
@@ -72,21 +71,21 @@ class ScanWriter {
         carried.push_back(kernel_.fresh_numbered("carried"));
         shared.push_back(kernel_.fresh_numbered("shared"));
         // Two sets, used in turn: a warp may be a tile ahead of one that still reads.
-        scope.line(fmt::format("__shared__ {} {}[2][{}];", type, shared.back(), threads_ / 32));
-        part.line(fmt::format("{} {} = {};", type, carried.back(), neutral(sums_[i])));
+        scope.line("__shared__ {} {}[2][{}];", type, shared.back(), threads_ / 32);
+        part.line("{} {} = {};", type, carried.back(), neutral(sums_[i]));
         if (fields_.split == 1) continue;
         const std::string earlier = kernel_.fresh("earlier");
         kernel_.block(
             part, fmt::format("for (long long {0} = 0; {0} < {1}; ++{0})", earlier, parts_.part),
             [&](CodeScope& one) {
-              one.line(fmt::format("{} = {};", carried[i],
-                                   add(i, carried[i],
-                                       fmt::format("({}){}", value_type(sums_[i].dtype),
-                                                   total_of(one, i, earlier)))));
+              one.line("{} = {};", carried[i],
+                       add(i, carried[i],
+                           fmt::format("({}){}", value_type(sums_[i].dtype),
+                                       total_of(one, i, earlier))));
             });
       }
       const std::string tile = kernel_.fresh("tile"), turn = kernel_.fresh("turn");
-      part.line(fmt::format("int {} = 0;", turn));
+      part.line("int {} = 0;", turn);
       kernel_.block(part,
                     counting_loop(parts_.wide, tile, parts_.first, parts_.last,
                                   std::to_string(threads_ * items_)),
@@ -120,64 +119,60 @@ class ScanWriter {
       kept.push_back(kernel_.fresh_numbered("kept"));
       running.push_back(kernel_.fresh_numbered("running"));
       const std::string type = value_type(sums_[i].dtype);
-      at.line(fmt::format("{} {}[{}], {} = {};", type, kept.back(), items_, running.back(),
-                          neutral(sums_[i])));
+      at.line("{} {}[{}], {} = {};", type, kept.back(), items_, running.back(), neutral(sums_[i]));
     }
     const std::string item = kernel_.fresh("item");
     const auto for_items = [&](const std::function<void(CodeScope&)>& body) {
       kernel_.block(
           at, fmt::format("#pragma unroll\nfor (int {0} = 0; {0} < {1}; ++{0})", item, items_),
           [&](CodeScope& one) {
-            one.line(fmt::format("const {} {} = {} + (int)threadIdx.x * {} + {};",
-                                 index_type(parts_.wide), parts_.point, tile, items_, item));
+            one.line("const {} {} = {} + (int)threadIdx.x * {} + {};", index_type(parts_.wide),
+                     parts_.point, tile, items_, item);
             body(one);
           });
     };
     for_items([&](CodeScope& one) {
       for (std::size_t i = 0; i < sums_.size(); ++i)
-        one.line(fmt::format("{}[{}] = {};", kept[i], item, neutral(sums_[i])));
+        one.line("{}[{}] = {};", kept[i], item, neutral(sums_[i]));
       kernel_.block(
           one, fmt::format("if ({} < {})", parts_.point, parts_.last), [&](CodeScope& inside) {
             define_point(kernel_, inside, parts_.inner, {parts_.point, parts_.wide});
             ScalarWriter program(kernel_, stage_.program, inside, roots_);
             for (std::size_t i = 0; i < sums_.size(); ++i)
-              inside.line(
-                  fmt::format("{}[{}] = {};", kept[i], item, program.value(inside, addends_[i])));
+              inside.line("{}[{}] = {};", kept[i], item, program.value(inside, addends_[i]));
           });
       for (std::size_t i = 0; i < sums_.size(); ++i)
-        one.line(
-            fmt::format("{} = {};", running[i], add(i, running[i], kept[i] + "[" + item + "]")));
+        one.line("{} = {};", running[i], add(i, running[i], kept[i] + "[" + item + "]"));
     });
     for (std::size_t i = 0; i < sums_.size(); ++i) {
       const std::string type = value_type(sums_[i].dtype), total = kernel_.fresh_numbered("total"),
                         before = kernel_.fresh_numbered("before");
-      at.line(fmt::format("{} {};", type, total));
-      at.line(fmt::format(
+      at.line("{} {};", type, total);
+      at.line(
           "const {type} {before} = scan_block<{warps}>({running}, {neutral}, {shared}[{turn} & 1], "
           "[]({type} a, {type} b) -> {type} {{ return {sum}; }}, {total});",
           fmt::arg("type", type), fmt::arg("before", before), fmt::arg("warps", threads_ / 32),
           fmt::arg("running", running[i]), fmt::arg("neutral", neutral(sums_[i])),
           fmt::arg("shared", shared[i]), fmt::arg("turn", turn), fmt::arg("sum", add(i, "a", "b")),
-          fmt::arg("total", total)));
-      at.line(fmt::format("{} = {};", running[i], add(i, carried[i], before)));
-      at.line(fmt::format("{} = {};", carried[i], add(i, carried[i], total)));
+          fmt::arg("total", total));
+      at.line("{} = {};", running[i], add(i, carried[i], before));
+      at.line("{} = {};", carried[i], add(i, carried[i], total));
     }
-    at.line(fmt::format("++{};", turn));
+    at.line("++{};", turn);
     for_items([&](CodeScope& one) {
-      kernel_.block(one, fmt::format("if ({} < {})", parts_.point, parts_.last),
-                    [&](CodeScope& inside) {
-                      define_point(kernel_, inside, parts_.inner, {parts_.point, parts_.wide});
-                      ScalarWriter program(kernel_, stage_.program, inside, roots_);
-                      for (std::size_t i = 0; i < sums_.size(); ++i) {
-                        program.set_accumulated(stage_.carries[i].slot, running[i], inside);
-                        program.set_step(addends_[i], fmt::format("{}[{}]", kept[i], item), inside);
-                      }
-                      for (const OrderedStage::Update& update : stage_.updates)
-                        program.store(inside, update.store, update.combine);
-                      for (std::size_t i = 0; i < sums_.size(); ++i)
-                        inside.line(fmt::format("{} = {};", running[i],
-                                                add(i, running[i], kept[i] + "[" + item + "]")));
-                    });
+      kernel_.block(
+          one, fmt::format("if ({} < {})", parts_.point, parts_.last), [&](CodeScope& inside) {
+            define_point(kernel_, inside, parts_.inner, {parts_.point, parts_.wide});
+            ScalarWriter program(kernel_, stage_.program, inside, roots_);
+            for (std::size_t i = 0; i < sums_.size(); ++i) {
+              program.set_accumulated(stage_.carries[i].slot, running[i], inside);
+              program.set_step(addends_[i], fmt::format("{}[{}]", kept[i], item), inside);
+            }
+            for (const OrderedStage::Update& update : stage_.updates)
+              program.store(inside, update.store, update.combine);
+            for (std::size_t i = 0; i < sums_.size(); ++i)
+              inside.line("{} = {};", running[i], add(i, running[i], kept[i] + "[" + item + "]"));
+          });
     });
   }
 

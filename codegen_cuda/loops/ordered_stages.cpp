@@ -127,8 +127,7 @@ class RowWriter {
     std::vector<std::string> carried;
     for (const OrderedStage::Carry& carry : stage_.carries) {
       carried.push_back(kernel_.fresh_numbered("carried"));
-      row.line(fmt::format("{} {} = {};", value_type(carry.dtype), carried.back(),
-                           literal(carry.dtype, 0, 0)));
+      row.line("{} {} = {};", value_type(carry.dtype), carried.back(), literal(carry.dtype, 0, 0));
     }
     const LinearSpace inner = linear_space(kernel_, stage_.inner);
     const bool wide = counter_is_wide(kernel_, inner.points);
@@ -146,8 +145,7 @@ class RowWriter {
           std::vector<std::string> next;
           for (const OrderedStage::Carry& carry : stage_.carries)
             next.push_back(program.value(at, carry.next));
-          for (std::size_t i = 0; i < carried.size(); ++i)
-            at.line(fmt::format("{} = {};", carried[i], next[i]));
+          for (std::size_t i = 0; i < carried.size(); ++i) at.line("{} = {};", carried[i], next[i]);
         });
   }
 
@@ -172,8 +170,8 @@ class RowWriter {
     const bool wide = counter_is_wide(kernel_, inner.points);
     const std::string points = kernel_.fresh("updates"), first = kernel_.fresh("first"),
                       next = kernel_.fresh("next");
-    row.line(fmt::format("const {} {} = {};", index_type(wide), points,
-                         bare(write_index(kernel_, row, inner.points))));
+    row.line("const {} {} = {};", index_type(wide), points,
+             bare(write_index(kernel_, row, inner.points)));
     const OrderedStage::Update& update = stage_.updates.front();
     kernel_.block(
         row,
@@ -181,22 +179,21 @@ class RowWriter {
                     together),
         [&](CodeScope& turn) {
           const std::string mine = kernel_.fresh("mine"), point = kernel_.fresh("update");
-          turn.line(fmt::format("bool {}[{}];", mine, together));
+          turn.line("bool {}[{}];", mine, together);
           kernel_.block(
               turn,
               fmt::format("#pragma unroll\nfor (int {0} = 0; {0} < {1}; ++{0})", next, together),
               [&](CodeScope& look) {
-                look.line(
-                    fmt::format("const {} {} = {} + {};", index_type(wide), point, first, next));
-                look.line(fmt::format("{}[{}] = false;", mine, next));
+                look.line("const {} {} = {} + {};", index_type(wide), point, first, next);
+                look.line("{}[{}] = false;", mine, next);
                 kernel_.block(look, fmt::format("if ({} < {})", point, points), [&](CodeScope& at) {
                   define_point(kernel_, at, inner, {point, wide});
                   ScalarWriter program(kernel_, stage_.program, at, ir::roots_of(stage_));
                   program.place_store(at, update.store);
                   const std::string place =
                       bare(write_index(kernel_, at, place_of(program, update.store)));
-                  at.line(fmt::format("{}[{}] = (({}) & {}) == {};", mine, next, place,
-                                      fields_.owners - 1, owner.name));
+                  at.line("{}[{}] = (({}) & {}) == {};", mine, next, place, fields_.owners - 1,
+                          owner.name);
                 });
               });
           kernel_.block(
@@ -204,8 +201,7 @@ class RowWriter {
               fmt::format("#pragma unroll\nfor (int {0} = 0; {0} < {1}; ++{0})", next, together),
               [&](CodeScope& make) {
                 kernel_.block(make, fmt::format("if ({}[{}])", mine, next), [&](CodeScope& at) {
-                  at.line(
-                      fmt::format("const {} {} = {} + {};", index_type(wide), point, first, next));
+                  at.line("const {} {} = {} + {};", index_type(wide), point, first, next);
                   define_point(kernel_, at, inner, {point, wide});
                   ScalarWriter program(kernel_, stage_.program, at, ir::roots_of(stage_));
                   program.store(at, update.store, update.combine);

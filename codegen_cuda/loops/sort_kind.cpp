@@ -87,27 +87,27 @@ class SortWriter {
   ir::DeviceLaunch write_tiles() {
     return entry(Kind::Tiles, [&](CodeScope& row) {
       const std::string count = kernel_.fresh("count"), local = kernel_.fresh("i");
-      row.line(fmt::format(
+      row.line(
           "const int {count} = {points} - {first} < {tile} ? (int)({points} - {first}) : {tile};",
           fmt::arg("count", count), fmt::arg("points", points_), fmt::arg("first", first_),
-          fmt::arg("tile", fields_.tile())));
+          fmt::arg("tile", fields_.tile()));
       each(row, local, count, [&](CodeScope& at) {
         const std::string number = fmt::format("{} + {}", first_, local);
         if (!entry_.keyed) {
-          at.line(fmt::format("{}[{}] = {};", entries_, local, number));
+          at.line("{}[{}] = {};", entries_, local, number);
           return;
         }
         const std::string item = kernel_.fresh("item");
-        at.line(fmt::format("const {} {} = {};", entry_.number, item, number));
+        at.line("const {} {} = {};", entry_.number, item, number);
         const std::string value = key(at, item);
-        at.line(fmt::format("{}[{}] = {{{}, {}}};", entries_, local, value, item));
+        at.line("{}[{}] = {{{}, {}}};", entries_, local, value, item);
       });
       row.line("__syncthreads();");
-      row.line(fmt::format(
+      row.line(
           "const {type}* {sorted} = sort_tile<{items}>({entries}, {other}, {count}, {before});",
           fmt::arg("type", entry_.type), fmt::arg("sorted", sorted_),
           fmt::arg("items", fields_.items), fmt::arg("entries", entries_),
-          fmt::arg("other", other_), fmt::arg("count", count), fmt::arg("before", before_)));
+          fmt::arg("other", other_), fmt::arg("count", count), fmt::arg("before", before_));
       write_run(row, local, count, number(fields_.tile()),
                 longest() <= fields_.tile() ? "" : runs(0));
     });
@@ -119,15 +119,15 @@ class SortWriter {
     return entry(kind, [&](CodeScope& row) {
       const std::string from = kernel_.fresh("from"), count = kernel_.fresh("count"),
                         local = kernel_.fresh("i");
-      row.line(fmt::format("const {}* {} = {};", entry_.type, from, runs(source)));
-      row.line(fmt::format(
+      row.line("const {}* {} = {};", entry_.type, from, runs(source));
+      row.line(
           "const int {count} = merge_runs<{tile}, {items}>({from}, {points}, {first}, {run}, "
           "{entries}, {other}, {before});",
           fmt::arg("count", count), fmt::arg("tile", fields_.tile()),
           fmt::arg("items", fields_.items), fmt::arg("from", from), fmt::arg("points", points_),
           fmt::arg("first", first_), fmt::arg("run", run_), fmt::arg("entries", entries_),
-          fmt::arg("other", other_), fmt::arg("before", before_)));
-      row.line(fmt::format("const {}* {} = {};", entry_.type, sorted_, other_));
+          fmt::arg("other", other_), fmt::arg("before", before_));
+      row.line("const {}* {} = {};", entry_.type, sorted_, other_);
       write_run(row, local, count, "2 * " + run_, runs(1 - source));
     });
   }
@@ -155,13 +155,12 @@ class SortWriter {
     other_ = kernel_.fresh("other");
     sorted_ = kernel_.fresh("sorted");
     run_ = kernel_.fresh("run");
-    scope.line(fmt::format("__shared__ {type} {entries}[{tile}], {other}[{tile}];",
-                           fmt::arg("type", entry_.type), fmt::arg("entries", entries_),
-                           fmt::arg("other", other_), fmt::arg("tile", fields_.tile())));
-    scope.line(fmt::format("const long long {} = {};", rows_,
-                           bare(write_index(kernel_, scope, rows.points))));
-    scope.line(fmt::format("const {} {} = {};", entry_.number, points_,
-                           bare(write_index(kernel_, scope, items_))));
+    scope.line("__shared__ {type} {entries}[{tile}], {other}[{tile}];",
+               fmt::arg("type", entry_.type), fmt::arg("entries", entries_),
+               fmt::arg("other", other_), fmt::arg("tile", fields_.tile()));
+    scope.line("const long long {} = {};", rows_, bare(write_index(kernel_, scope, rows.points)));
+    scope.line("const {} {} = {};", entry_.number, points_,
+               bare(write_index(kernel_, scope, items_)));
     // Turns count merges from 0; that of an even merge and that of an odd one lie in front of the
     // runs.
     const std::string turns = "((long long*)workspace)",
@@ -169,35 +168,33 @@ class SortWriter {
     if (kind != Kind::Tiles) {
       const int source = kind == Kind::OddMerge ? 1 : 0;
       const std::string turn = kernel_.fresh("turn");
-      scope.line(fmt::format("const long long {} = {}[{}];", turn, turns, source));
-      scope.line(fmt::format("{}{}[{}] = {} + 1;", first_thread, turns, 1 - source, turn));
-      scope.line(fmt::format(
+      scope.line("const long long {} = {}[{}];", turn, turns, source);
+      scope.line("{}{}[{}] = {} + 1;", first_thread, turns, 1 - source, turn);
+      scope.line(
           "if ({} <= (long long){} << {}) return;  // launched for a capacity above these rows",
-          points_, fields_.tile(), turn));
-      scope.line(fmt::format("const {} {} = {} << {};", entry_.number, run_, number(fields_.tile()),
-                             turn));
+          points_, fields_.tile(), turn);
+      scope.line("const {} {} = {} << {};", entry_.number, run_, number(fields_.tile()), turn);
     } else if (longest() > fields_.tile()) {
-      scope.line(fmt::format("{}{}[0] = 0;", first_thread, turns));
+      scope.line("{}{}[0] = 0;", first_thread, turns);
     }
-    scope.line(fmt::format("const long long {0} = ({1} + {2}) / {3};", of_row, points_,
-                           fields_.tile() - 1, fields_.tile()));
+    scope.line("const long long {0} = ({1} + {2}) / {3};", of_row, points_, fields_.tile() - 1,
+               fields_.tile());
     if (entry_.keyed)
-      scope.line(fmt::format("const auto {0} = []({1} a, {1} b) {{ return a.key < b.key; }};",
-                             before_, entry_.type));
-    kernel_.block(
-        scope,
-        fmt::format("for (long long {0} = blockIdx.x; {0} < {1} * {2}; {0} += gridDim.x)", work,
-                    rows_, of_row),
-        [&](CodeScope& at) {
-          at.line(fmt::format("const long long {} = {} / {};", row_, work, of_row));
-          at.line(fmt::format("const {type} {first} = ({type})({work} % {tiles}) * {tile};",
-                              fmt::arg("type", entry_.number), fmt::arg("first", first_),
-                              fmt::arg("work", work), fmt::arg("tiles", of_row),
-                              fmt::arg("tile", fields_.tile())));
-          define_point(kernel_, at, rows, {row_, true});
-          if (!entry_.keyed) compare_keys(at);
-          body(at);
-        });
+      scope.line("const auto {0} = []({1} a, {1} b) {{ return a.key < b.key; }};", before_,
+                 entry_.type);
+    kernel_.block(scope,
+                  fmt::format("for (long long {0} = blockIdx.x; {0} < {1} * {2}; {0} += gridDim.x)",
+                              work, rows_, of_row),
+                  [&](CodeScope& at) {
+                    at.line("const long long {} = {} / {};", row_, work, of_row);
+                    at.line("const {type} {first} = ({type})({work} % {tiles}) * {tile};",
+                            fmt::arg("type", entry_.number), fmt::arg("first", first_),
+                            fmt::arg("work", work), fmt::arg("tiles", of_row),
+                            fmt::arg("tile", fields_.tile()));
+                    define_point(kernel_, at, rows, {row_, true});
+                    if (!entry_.keyed) compare_keys(at);
+                    body(at);
+                  });
     kernel_.end_entry();
     const Dim most((2048 / fields_.threads) * kernel_.target().multiprocessors);
     const Dim blocks = ir::min(rows.points * ir::ceil_div(items_, fields_.tile()), most);
@@ -241,7 +238,7 @@ class SortWriter {
     write_lambda(
         row, before_, fmt::format("const {0} a, const {0} b", entry_.number),
         [&](CodeScope& inside) {
-          inside.line(fmt::format("int {} = 0;", order));
+          inside.line("int {} = 0;", order);
           kernel_.block(
               inside,
               fmt::format("for ({type} {point} = 0; {point} < {points} && {order} == 0; ++{point})",
@@ -251,15 +248,15 @@ class SortWriter {
                 define_point(kernel_, at, depth, {point, wide});
                 const std::string keys[] = {kernel_.fresh("key_a"), kernel_.fresh("key_b")};
                 for (const int side : {0, 1}) {
-                  at.line(fmt::format("{} {};", type, keys[side]));
+                  at.line("{} {};", type, keys[side]);
                   kernel_.block(at, "", [&](CodeScope& one) {
                     const std::string value = key(one, side == 0 ? "a" : "b");
-                    one.line(fmt::format("{} = {};", keys[side], value));
+                    one.line("{} = {};", keys[side], value);
                   });
                 }
-                at.line(fmt::format("{0} = {1} < {2} ? -1 : {1} > {2};", order, keys[0], keys[1]));
+                at.line("{0} = {1} < {2} ? -1 : {1} > {2};", order, keys[0], keys[1]);
               });
-          inside.line(fmt::format("return {} < 0;", order));
+          inside.line("return {} < 0;", order);
         });
   }
 
@@ -270,7 +267,7 @@ class SortWriter {
     const auto store_result = [&](CodeScope& inside) {
       each(inside, local, count, [&](CodeScope& at) {
         const std::string rank = kernel_.fresh("rank");
-        at.line(fmt::format("const {} {} = {} + {};", entry_.number, rank, first_, local));
+        at.line("const {} {} = {} + {};", entry_.number, rank, first_, local);
         at.define(form_.rank.variable, {rank, entry_.wide});
         const auto output = static_cast<std::size_t>(form_.output);
         const std::vector<Dim>& dims = kernel_.output_type(output).dims;
@@ -281,8 +278,8 @@ class SortWriter {
                 ? ""
                 : fmt::format("if ({} < {}) ", rank,
                               bare(write_index(kernel_, at, form_.rank.extent)));
-        at.line(fmt::format("{}{}[{}] = number_of({}[{}]);", wanted, kernel_.output(output), offset,
-                            sorted_, local));
+        at.line("{}{}[{}] = number_of({}[{}]);", wanted, kernel_.output(output), offset, sorted_,
+                local);
       });
     };
     if (runs.empty()) {
@@ -291,10 +288,9 @@ class SortWriter {
       kernel_.block(row, fmt::format("if ({} <= {})", points_, run), store_result);
       kernel_.block(row, "else", [&](CodeScope& inside) {
         const std::string to = kernel_.fresh("to");
-        inside.line(fmt::format("{}* {} = {} + {};", entry_.type, to, runs, first_));
-        each(inside, local, count, [&](CodeScope& at) {
-          at.line(fmt::format("{0}[{1}] = {2}[{1}];", to, local, sorted_));
-        });
+        inside.line("{}* {} = {} + {};", entry_.type, to, runs, first_);
+        each(inside, local, count,
+             [&](CodeScope& at) { at.line("{0}[{1}] = {2}[{1}];", to, local, sorted_); });
       });
     }
     row.line("__syncthreads();  // the tile's place is free for the next");
@@ -320,18 +316,15 @@ std::int64_t longest_row(const PlanInputs& inputs, const ir::Bucket& bucket) {
   return KernelWriter(inputs, bucket, "").interval_of(form.item.extent).high;
 }
 
-class SortKind : public KernelKind {
+class SortKind : public KindOf<SortForm> {
  public:
   std::string_view name() const override { return "sort"; }
-  bool accepts(const PlanInputs& inputs) const override {
-    return std::holds_alternative<SortForm>(inputs.form.kind);
-  }
 
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs,
                                        const ir::Bucket& bucket) const override {
     const std::int64_t longest = longest_row(inputs, bucket);
     // A thread that computes keys at each comparison holds less, so that there are more of them.
-    const bool keyed = std::get<SortForm>(inputs.form.kind).depth.empty();
+    const bool keyed = form_of(inputs).depth.empty();
     const std::int64_t items = keyed && widest_entry(inputs) <= 8 ? 8 : 4;
     std::vector<ir::Schedule> schedules{SortSchedule{.items = items}.schedule()};
     for (const SortSchedule& fields : {SortSchedule{32, 4}, SortSchedule{128, 4}}) {
@@ -342,7 +335,7 @@ class SortKind : public KernelKind {
 
   double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
                   std::span<const std::int64_t> keys) const override {
-    const auto& form = std::get<SortForm>(inputs.form.kind);
+    const auto& form = form_of(inputs);
     const SortSchedule fields = SortSchedule::from(schedule);
     const SortEntry entry = entry_of(form, false);
     const double rows = points_at(inputs, form.outer, keys),
@@ -387,7 +380,7 @@ class SortKind : public KernelKind {
   std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {
     std::vector<std::vector<std::int64_t>> edges;
     for (const Dim& key : inputs.region.keys) {
-      const bool is_item = key == std::get<SortForm>(inputs.form.kind).item.extent;
+      const bool is_item = key == form_of(inputs).item.extent;
       edges.push_back(is_item ? std::vector<std::int64_t>{129, 513, 2049}
                               : std::vector<std::int64_t>{});
     }
@@ -409,7 +402,7 @@ class SortKind : public KernelKind {
 
   EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket,
                      const ir::Schedule& schedule, bool) const override {
-    const auto& form = std::get<SortForm>(inputs.form.kind);
+    const auto& form = form_of(inputs);
     const SortSchedule fields = SortSchedule::from(schedule);
     KernelWriter kernel(inputs, bucket, fmt::format("// {}\n", to_string(schedule)));
     SortWriter writer(kernel, form, fields);

@@ -78,19 +78,17 @@ Dim write_transpose(KernelWriter& kernel, CodeScope& entry, const ir::MapPart& p
 
   const int rows = threads / tile;
   const std::string column = kernel.fresh("column"), row = kernel.fresh("row");
-  entry.line(fmt::format("const int {} = threadIdx.x % {}, {} = threadIdx.x / {};", column, tile,
-                         row, tile));
+  entry.line("const int {} = threadIdx.x % {}, {} = threadIdx.x / {};", column, tile, row, tile);
   std::vector<std::string> names;
   for (const std::int32_t load : transpose.loads) {
     names.push_back(kernel.fresh("tile"));
     const ir::DType dtype = part.program.steps[static_cast<std::size_t>(load)].dtype;
-    entry.line(fmt::format("__shared__ {} {}[{}][{}];", storage_type(dtype), names.back(), tile,
-                           tile + 1));
+    entry.line("__shared__ {} {}[{}][{}];", storage_type(dtype), names.back(), tile, tile + 1);
   }
   const bool wide = counter_is_wide(kernel, space.points);
   const std::string count = kernel.fresh("tiles"), number = kernel.fresh("number");
-  entry.line(fmt::format("const {} {} = {};", index_type(wide), count,
-                         bare(write_index(kernel, entry, space.points))));
+  entry.line("const {} {} = {};", index_type(wide), count,
+             bare(write_index(kernel, entry, space.points)));
   kernel.block(
       entry,
       fmt::format("for ({0} {1} = blockIdx.x; {1} < {2}; {1} += gridDim.x)", index_type(wide),
@@ -106,34 +104,34 @@ Dim write_transpose(KernelWriter& kernel, CodeScope& entry, const ir::MapPart& p
         // One pass over the tile: `along_at` and `run_at` are the thread's place in it.
         const auto pass = [&](const std::string& along_at, const std::string& run_at,
                               const std::string& step, const PointBody& body) {
-          kernel.block(
-              at,
-              fmt::format("#pragma unroll\nfor (int {0} = {1}; {0} < {2}; {0} += {3})", step, row,
-                          tile, rows),
-              [&](CodeScope& inner) {
-                const std::string along_index = kernel.fresh(along.variable),
-                                  run_index = kernel.fresh(run.variable);
-                inner.line(fmt::format("const {} {} = {} + {};", index_type(along_first.wide),
-                                       along_index, along_first.name, along_at));
-                inner.line(fmt::format("const {} {} = {} + {};", index_type(run_first.wide),
-                                       run_index, run_first.name, run_at));
-                kernel.block(inner,
-                             fmt::format("if ({} < {} && {} < {})", along_index, along_end,
-                                         run_index, run_end),
-                             [&](CodeScope& point) {
-                               point.define(along.variable, {along_index, along_first.wide});
-                               point.define(run.variable, {run_index, run_first.wide});
-                               body(point);
-                             });
-              });
+          kernel.block(at,
+                       fmt::format("#pragma unroll\nfor (int {0} = {1}; {0} < {2}; {0} += {3})",
+                                   step, row, tile, rows),
+                       [&](CodeScope& inner) {
+                         const std::string along_index = kernel.fresh(along.variable),
+                                           run_index = kernel.fresh(run.variable);
+                         inner.line("const {} {} = {} + {};", index_type(along_first.wide),
+                                    along_index, along_first.name, along_at);
+                         inner.line("const {} {} = {} + {};", index_type(run_first.wide), run_index,
+                                    run_first.name, run_at);
+                         kernel.block(inner,
+                                      fmt::format("if ({} < {} && {} < {})", along_index, along_end,
+                                                  run_index, run_end),
+                                      [&](CodeScope& point) {
+                                        point.define(along.variable,
+                                                     {along_index, along_first.wide});
+                                        point.define(run.variable, {run_index, run_first.wide});
+                                        body(point);
+                                      });
+                       });
         };
         const std::string step = kernel.fresh("step");
         at.line("__syncthreads();  // the tile before has been used");
         pass(column, step, step, [&](CodeScope& point) {
           ScalarWriter program(kernel, part.program, point, ir::roots_of(part));
           for (std::size_t i = 0; i < names.size(); ++i) {
-            point.line(fmt::format("{}[{}][{}] = *({});", names[i], step, column,
-                                   program.address(point, transpose.loads[i])));
+            point.line("{}[{}][{}] = *({});", names[i], step, column,
+                       program.address(point, transpose.loads[i]));
           }
         });
         at.line("__syncthreads();");
@@ -143,9 +141,8 @@ Dim write_transpose(KernelWriter& kernel, CodeScope& entry, const ir::MapPart& p
             const std::int32_t load = transpose.loads[i];
             const std::string name = kernel.fresh_numbered("element");
             const ir::DType dtype = program.dtype(load);
-            point.line(fmt::format(
-                "const {} {} = {};", value_type(dtype), name,
-                widened(kernel, dtype, fmt::format("{}[{}][{}]", names[i], column, step))));
+            point.line("const {} {} = {};", value_type(dtype), name,
+                       widened(kernel, dtype, fmt::format("{}[{}][{}]", names[i], column, step)));
             program.set_step(load, name, point);
           }
           for (const ir::Store& store : part.stores) program.store(point, store);

@@ -51,8 +51,8 @@ void write_fragments(KernelWriter& kernel, CodeScope& scope, const ir::MatmulFor
                                   fmt::format("{} - {}", names.columns.name, width));
         body.define(form.m.variable, m);
         const std::string sums = kernel.fresh("sum"), values = kernel.fresh("values");
-        body.line(fmt::format("const float {}[{}] = {{left_sum, right_sum}};", sums, width));
-        body.line(fmt::format("float {}[{}];", values, width));
+        body.line("const float {}[{}] = {{left_sum, right_sum}};", sums, width);
+        body.line("float {}[{}];", values, width);
         const LaneRange pair{.variable = form.n.variable,
                              .extent = form.n.extent,
                              .width = width,
@@ -65,17 +65,16 @@ void write_fragments(KernelWriter& kernel, CodeScope& scope, const ir::MatmulFor
              .stores = {},
              .at_point = [&](ScalarWriter& writer, CodeScope& point, const std::string& lane) {
                writer.set_accumulated(0, fmt::format("{}[{}]", sums, lane), point);
-               point.line(fmt::format("{}[{}] = {};", values, lane,
-                                      writer.unrounded_value(point, result)));
+               point.line("{}[{}] = {};", values, lane, writer.unrounded_value(point, result));
              }});
-        body.line(fmt::format("return pack<{}>({}[0], {}[1]);",
-                              kernel.output_type(output).dtype == ir::DType::BF16, values, values));
+        body.line("return pack<{}>({}[0], {}[1]);",
+                  kernel.output_type(output).dtype == ir::DType::BF16, values, values);
       });
-  scope.line(fmt::format(
+  scope.line(
       "finish_fragments<{}>({}, {}, {}, FragmentPlace<{}>{{{}, {}, {}, (int)({}), {}}}, {});",
       fragments.columns, fragments.sums, fragments.map, kernel.output(output), index_type(wide_m),
       fragments.boxes, fragments.first_row, names.rows.name, fragments.first_column,
-      names.columns.name, finish));
+      names.columns.name, finish);
 }
 
 }  // namespace anydim::codegen_cuda

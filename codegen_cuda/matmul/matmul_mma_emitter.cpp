@@ -43,18 +43,18 @@ class MmaEmitter {
     const std::string tile = schedule_.split == 1
                                  ? "(int)blockIdx.x"
                                  : fmt::format("(int)(blockIdx.x / {})", schedule_.split);
-    entry.line(fmt::format("if ({} >= {}) return;", tile, tiles.count));
+    entry.line("if ({} >= {}) return;", tile, tiles.count);
     place_ = write_tile_place(kernel_, entry, form_, tiles, shape_, tile);
     entry.line("extern __shared__ __align__(1024) unsigned char shared[];");
     entry.line("const unsigned memory = (unsigned)__cvta_generic_to_shared(shared);");
-    entry.line(fmt::format("const int depth_tiles = (int)(({} + Tile::depth - 1) / Tile::depth);",
-                           names_.depth.name));
+    entry.line("const int depth_tiles = (int)(({} + Tile::depth - 1) / Tile::depth);",
+               names_.depth.name);
     if (schedule_.split > 1) {
       kernel_.use("cluster");
-      entry.line(fmt::format("const int rank = (int)(blockIdx.x % {});", schedule_.split));
+      entry.line("const int rank = (int)(blockIdx.x % {});", schedule_.split);
     }
-    entry.line(fmt::format("const DepthShare share = share_depth<{}>({}, depth_tiles);",
-                           schedule_.split, schedule_.split > 1 ? "rank" : "0"));
+    entry.line("const DepthShare share = share_depth<{}>({}, depth_tiles);", schedule_.split,
+               schedule_.split > 1 ? "rank" : "0");
     entry.line("const int warp = (int)(threadIdx.x / 32);");
     write_tile(entry);
     kernel_.end_entry();
@@ -128,12 +128,12 @@ class MmaEmitter {
   void write_tile(CodeScope& scope) {
     for (const Side& side : {left(), right()}) {
       if (side.operand.direct) write_source(scope, side);
-      else scope.line(fmt::format("unsigned {}_words[{}][4];", side.name, pieces(side)));
+      else scope.line("unsigned {}_words[{}][4];", side.name, pieces(side));
     }
     write_lambda(scope, "fetch", "int tile, unsigned to", [&](CodeScope& body) {
       const bool wide = names_.depth.wide || !fits_with(kernel_, form_.k.extent, 1024);
-      body.line(fmt::format("const {0} first_depth = ({0})(share.first + tile) * Tile::depth;",
-                            index_type(wide)));
+      body.line("const {0} first_depth = ({0})(share.first + tile) * Tile::depth;",
+                index_type(wide));
       for (const Side& side : {left(), right()}) {
         if (side.operand.direct) write_copy(body, side);
         else write_computation(body, side, wide);
@@ -152,37 +152,36 @@ class MmaEmitter {
     const PieceLayout layout = schedule_.piece();
     const std::int64_t columns = schedule_.piece_columns(),
                        across = schedule_.warp_columns() / columns;
-    scope.line(fmt::format("float* piece_of_warp = reinterpret_cast<float*>(shared) + warp * {};",
-                           layout.elements));
+    scope.line("float* piece_of_warp = reinterpret_cast<float*>(shared) + warp * {};",
+               layout.elements);
     scope.line("#pragma unroll 1");
     const std::int64_t pieces_of_warp = schedule_.warp_rows() / 16 * across;
     const char* meeting = schedule_.split == 1
                               ? "__syncwarp();"
                               : "synchronise_cluster();";  // of those that read a piece
-    kernel_.block(
-        scope, fmt::format("for (int piece = 0; piece < {}; ++piece)", pieces_of_warp),
-        [&](CodeScope& body) {
-          if (pieces_of_warp > 1)
-            body.line(fmt::format("if (piece > 0) {}  // the piece before has been read", meeting));
-          body.line("store_piece<Tile::piece_columns>(piece_of_warp, sums, piece);");
-          body.line(meeting);
-          const SumPiece piece{
-              .base = "piece_of_warp",
-              .rows = 16,
-              .columns = columns,
-              .pitch = layout.pitch,
-              .first_row =
-                  fmt::format("{} + warp / Tile::warps_across * Tile::warp_rows + piece / {} * 16",
-                              place_.first_row.name, across),
-              .first_column = fmt::format(
-                  "{} + warp % Tile::warps_across * Tile::warp_columns + piece % {} * {}",
-                  place_.first_column.name, across, columns),
-              .thread = schedule_.split == 1 ? "(int)(threadIdx.x % 32)"
-                                             : "(rank * 32 + (int)(threadIdx.x % 32))",
-              .threads = 32 * schedule_.split,
-              .split = static_cast<int>(schedule_.split)};
-          write_epilogue(kernel_, body, form_, names_, piece);
-        });
+    kernel_.block(scope, fmt::format("for (int piece = 0; piece < {}; ++piece)", pieces_of_warp),
+                  [&](CodeScope& body) {
+                    if (pieces_of_warp > 1)
+                      body.line("if (piece > 0) {}  // the piece before has been read", meeting);
+                    body.line("store_piece<Tile::piece_columns>(piece_of_warp, sums, piece);");
+                    body.line(meeting);
+                    const SumPiece piece{
+                        .base = "piece_of_warp",
+                        .rows = 16,
+                        .columns = columns,
+                        .pitch = layout.pitch,
+                        .first_row = fmt::format(
+                            "{} + warp / Tile::warps_across * Tile::warp_rows + piece / {} * 16",
+                            place_.first_row.name, across),
+                        .first_column = fmt::format(
+                            "{} + warp % Tile::warps_across * Tile::warp_columns + piece % {} * {}",
+                            place_.first_column.name, across, columns),
+                        .thread = schedule_.split == 1 ? "(int)(threadIdx.x % 32)"
+                                                       : "(rank * 32 + (int)(threadIdx.x % 32))",
+                        .threads = 32 * schedule_.split,
+                        .split = static_cast<int>(schedule_.split)};
+                    write_epilogue(kernel_, body, form_, names_, piece);
+                  });
     if (schedule_.split > 1)
       scope.line("synchronise_cluster();  // others read this block's sums until here");
   }
@@ -197,8 +196,8 @@ class MmaEmitter {
     const std::string step = side.operand.major == Major::Depth
                                  ? fmt::format("(long long){} * {}", side.first, stride.name)
                                  : side.first;
-    scope.line(fmt::format("const {}* {}_source = {} + {} + {};", storage_type(operands_.dtype),
-                           side.name, kernel_.buffer(buffer), offset, step));
+    scope.line("const {}* {}_source = {} + {} + {};", storage_type(operands_.dtype), side.name,
+               kernel_.buffer(buffer), offset, step);
     strides_[side.name] = stride.name;
   }
 
@@ -217,20 +216,19 @@ class MmaEmitter {
     const std::string& stride = strides_.at(side.name);
     if (side.operand.major == Major::Depth) {
       body.line(
-          fmt::format("copy_tile<{rows}, Tile::{side}_chunks, Tile::threads, {whole}>({to}, "
-                      "{side}_source + first_depth, {stride}, {rows_left}, {depth_left});",
-                      fmt::arg("rows", tile_rows), fmt::arg("side", side.name),
-                      fmt::arg("whole", whole(form_.k.extent, operands_.chunk())),
-                      fmt::arg("to", to), fmt::arg("stride", stride),
-                      fmt::arg("rows_left", rows_left), fmt::arg("depth_left", depth_left)));
+          "copy_tile<{rows}, Tile::{side}_chunks, Tile::threads, {whole}>({to}, {side}_source + "
+          "first_depth, {stride}, {rows_left}, {depth_left});",
+          fmt::arg("rows", tile_rows), fmt::arg("side", side.name),
+          fmt::arg("whole", whole(form_.k.extent, operands_.chunk())), fmt::arg("to", to),
+          fmt::arg("stride", stride), fmt::arg("rows_left", rows_left),
+          fmt::arg("depth_left", depth_left));
     } else {
-      body.line(fmt::format(
+      body.line(
           "copy_tile<Tile::depth, Tile::{side}_chunks, Tile::threads, {whole}>({to}, {side}_source "
-          "+ "
-          "(long long)first_depth * {stride}, {stride}, {depth_left}, {rows_left});",
+          "+ (long long)first_depth * {stride}, {stride}, {depth_left}, {rows_left});",
           fmt::arg("side", side.name), fmt::arg("whole", whole(side.row.extent, operands_.chunk())),
           fmt::arg("to", to), fmt::arg("stride", stride), fmt::arg("depth_left", depth_left),
-          fmt::arg("rows_left", rows_left)));
+          fmt::arg("rows_left", rows_left));
     }
   }
 
@@ -244,13 +242,13 @@ class MmaEmitter {
   }
 
   void write_chunk_place(CodeScope& body, const Side& side) {
-    body.line(fmt::format(
+    body.line(
         "const unsigned place = threadIdx.x + i * Tile::threads;\n"
         "const int row = (int)(place / Tile::{0}_chunks), chunk = (int)(place % Tile::{0}_chunks);",
-        side.name));
+        side.name);
     if (!even(side))
-      body.line(fmt::format("if (place >= {}) break;",
-                            side.tile_rows * schedule_.block_depth / operands_.chunk()));
+      body.line("if (place >= {}) break;",
+                side.tile_rows * schedule_.block_depth / operands_.chunk());
   }
 
   // Elements that a program computes: 16 bytes at a time, in registers until the tile that they go
@@ -258,7 +256,7 @@ class MmaEmitter {
   void write_computation(CodeScope& body, const Side& side, bool wide_depth) {
     write_unrolled(body, pieces(side), [&](CodeScope& loop) {
       write_chunk_place(loop, side);
-      loop.line(fmt::format("float values[{}] = {{}};", operands_.chunk()));
+      loop.line("float values[{}] = {{}};", operands_.chunk());
       write_operand_chunk(
           kernel_, loop, form_, names_,
           {.program = side.operand.program,
@@ -271,23 +269,21 @@ class MmaEmitter {
            .width = static_cast<int>(operands_.chunk()),
            .line = "row"},
           [&](ScalarWriter& writer, CodeScope& point, const std::string& lane, std::int32_t last) {
-            point.line(fmt::format("values[{}] = {};", lane, writer.value(point, last)));
+            point.line("values[{}] = {};", lane, writer.value(point, last));
           });
       loop.line("#pragma unroll");
       const char* word = schedule_.tf32
                              ? "__float_as_uint(values[word])"
                              : "pack<Tile::brain>(values[2 * word], values[2 * word + 1])";
-      loop.line(fmt::format("for (int word = 0; word < 4; ++word) {}_words[i][word] = {};",
-                            side.name, word));
+      loop.line("for (int word = 0; word < 4; ++word) {}_words[i][word] = {};", side.name, word);
     });
   }
 
   void write_placing(CodeScope& body, const Side& side) {
     write_unrolled(body, pieces(side), [&](CodeScope& loop) {
       write_chunk_place(loop, side);
-      loop.line(fmt::format(
-          "store_shared(to + {} + swizzled<Tile::{}_chunks>(row, chunk), {}_words[i]);",
-          side.name == std::string("left") ? "0" : "Tile::left_bytes", side.name, side.name));
+      loop.line("store_shared(to + {} + swizzled<Tile::{}_chunks>(row, chunk), {}_words[i]);",
+                side.name == std::string("left") ? "0" : "Tile::left_bytes", side.name, side.name);
     });
   }
 

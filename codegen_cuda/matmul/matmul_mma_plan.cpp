@@ -32,14 +32,14 @@ constexpr Shape shapes[] = {{16, 32, 1, 2},   {16, 64, 1, 4},   {16, 128, 1, 4},
                             {128, 128, 2, 2}, {128, 128, 4, 2}, {128, 192, 2, 4}, {128, 256, 2, 4},
                             {256, 128, 4, 2}};
 
-class MmaKind final : public KernelKind {
+class MmaKind final : public KindOf<ir::MatmulForm> {
  public:
   explicit MmaKind(bool tf32) : tf32_(tf32) {}
   std::string_view name() const override { return tf32_ ? "matmul_tf32" : "matmul_mma"; }
 
   bool accepts(const PlanInputs& inputs) const override {
-    return std::holds_alternative<ir::MatmulForm>(inputs.form.kind) &&
-           inputs.target.capability() >= 80 && mma_operands(inputs, tf32_).has_value();
+    return KindOf::accepts(inputs) && inputs.target.capability() >= 80 &&
+           mma_operands(inputs, tf32_).has_value();
   }
 
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs,

@@ -17,38 +17,38 @@ using ir::ScalarStep;
 constexpr std::int64_t piece_bytes = 16;
 constexpr std::int64_t piece = 8;  // 16-bit elements in 16 bytes
 
-std::optional<DirectOperand> direct_operand(const ir::Region& region,
-                                            const ir::ScalarProgram& program, Major major,
-                                            const ir::Iteration& row, const ir::Iteration& depth,
-                                            const ir::SymbolTable& symbols) {
-  const ScalarStep& load = program.steps.back();
-  if (!load.is<ir::step::Load>()) return std::nullopt;
-  const std::int64_t elements = piece_bytes / static_cast<std::int64_t>(ir::size_of(load.dtype));
-  const ir::Iteration& contiguous = major == Major::Depth ? depth : row;
-  const ir::Iteration& other = major == Major::Depth ? row : depth;
-  const auto along = ir::affine_in(load_offset(region, load, symbols), contiguous.variable);
-  if (!along || !along->stride.is_constant(1)) return std::nullopt;
-  const auto between = ir::affine_in(along->base, other.variable);
-  if (!between || depends_on_values(between->base) || depends_on_values(between->stride))
-    return std::nullopt;
-  if (ir::divisor(between->base, symbols) % elements != 0 ||
-      ir::divisor(between->stride, symbols) % elements != 0)
-    return std::nullopt;
-  return DirectOperand{.buffer = load.as<ir::step::Load>().buffer,
-                       .offset = between->base,
-                       .stride = between->stride};
-}
-
 TensorOperand tensor_operand(const ir::Region& region, ir::ScalarProgram program,
                              const ir::Iteration& row, const ir::Iteration& depth,
                              const ir::SymbolTable& symbols) {
   TensorOperand operand{.program = std::move(program), .major = Major::Depth, .direct = {}};
   operand.major = operand_major(region, operand.program, row, depth, symbols);
-  operand.direct = direct_operand(region, operand.program, operand.major, row, depth, symbols);
+  const ScalarStep& load = operand.program.steps.back();
+  if (load.is<ir::step::Load>()) {
+    const bool rows_lie_apart = operand.major == Major::Depth;
+    operand.direct =
+        direct_operand(load_offset(region, load, symbols), load.as<ir::step::Load>().buffer,
+                       piece_bytes / static_cast<std::int64_t>(ir::size_of(load.dtype)),
+                       rows_lie_apart ? row : depth, rows_lie_apart ? depth : row, symbols);
+  }
   return operand;
 }
 
 }  // namespace
+
+std::optional<DirectOperand> direct_operand(const Dim& offset, std::int32_t buffer,
+                                            std::int64_t piece, const ir::Iteration& other,
+                                            const ir::Iteration& contiguous,
+                                            const ir::SymbolTable& symbols) {
+  const auto along = ir::affine_in(offset, contiguous.variable);
+  if (!along || !along->stride.is_constant(1)) return std::nullopt;
+  const auto between = ir::affine_in(along->base, other.variable);
+  if (!between || depends_on_values(between->base) || depends_on_values(between->stride))
+    return std::nullopt;
+  if (ir::divisor(between->base, symbols) % piece != 0 ||
+      ir::divisor(between->stride, symbols) % piece != 0)
+    return std::nullopt;
+  return DirectOperand{.buffer = buffer, .offset = between->base, .stride = between->stride};
+}
 
 std::optional<TmaOperand> tma_operand(const TensorOperand& operand, const ir::MatmulForm& form,
                                       const ir::Iteration& row) {

@@ -17,10 +17,16 @@ enum class Major : std::uint8_t { Depth, Rows };
 // An operand that is copied as it lies: element (row, k) at offset + row + k * stride (Major::Rows)
 // or offset + k + row * stride (Major::Depth).
 struct DirectOperand {
-  std::int32_t buffer = 0;
-  ir::Dim offset;  // elements, over region and batch symbols
-  ir::Dim stride;  // elements, over region symbols
+  std::int32_t buffer = 0;  // position among the region's buffers
+  ir::Dim offset;           // elements, over region and batch symbols
+  ir::Dim stride;           // elements, over region symbols
 };
+// What lies at `offset`, where elements along `contiguous` lie side by side and those along `other`
+// are a stride apart, both in pieces of so many elements; nullopt elsewhere.
+std::optional<DirectOperand> direct_operand(const ir::Dim& offset, std::int32_t buffer,
+                                            std::int64_t piece, const ir::Iteration& other,
+                                            const ir::Iteration& contiguous,
+                                            const ir::SymbolTable& symbols);
 
 struct TensorOperand {
   ir::ScalarProgram program;   // its last step is the element, of the operands' dtype

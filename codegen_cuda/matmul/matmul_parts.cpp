@@ -15,7 +15,7 @@ using ir::Dim;
 IndexVariable write_variable(CodeScope& scope, KernelWriter& kernel, std::string_view stem,
                              bool wide, const std::string& expression) {
   IndexVariable variable{.name = kernel.fresh(stem), .wide = wide};
-  scope.line(fmt::format("const {} {} = {};", index_type(wide), variable.name, expression));
+  scope.line("const {} {} = {};", index_type(wide), variable.name, expression);
   return variable;
 }
 
@@ -79,7 +79,7 @@ void write_unrolled(CodeScope& scope, std::int64_t count,
   CodeScope loop(&scope);
   body(loop);
   scope.line("#pragma unroll");
-  scope.line(fmt::format("for (int i = 0; i < {}; ++i) {{", count));
+  scope.line("for (int i = 0; i < {}; ++i) {{", count);
   scope.append(loop.text());
   scope.line("}");
 }
@@ -137,8 +137,7 @@ TileNames write_tile_counts(KernelWriter& kernel, CodeScope& entry, const ir::Ma
                             const MatmulNames& names, const TileShape& shape) {
   const auto tiles = [&](const char* stem, const IndexVariable& extent, std::int64_t size) {
     const std::string name = kernel.fresh(stem);
-    entry.line(
-        fmt::format("const int {} = (int)(({} + {}) / {});", name, extent.name, size - 1, size));
+    entry.line("const int {} = (int)(({} + {}) / {});", name, extent.name, size - 1, size);
     return name;
   };
   TileNames result;
@@ -148,7 +147,7 @@ TileNames write_tile_counts(KernelWriter& kernel, CodeScope& entry, const ir::Ma
   for (const ir::Iteration& iteration : form.batch)
     count += " * (int)" + write_index(kernel, entry, iteration.extent);
   result.count = kernel.fresh("tiles_in_all");
-  entry.line(fmt::format("const int {} = {};", result.count, count));
+  entry.line("const int {} = {};", result.count, count);
   return result;
 }
 
@@ -158,8 +157,8 @@ TilePlace write_tile_place(KernelWriter& kernel, CodeScope& scope, const ir::Mat
   kernel.use("matmul_tiles");
   kernel.use("index");
   const std::string place = kernel.fresh("place");
-  scope.line(fmt::format("const TilePlace {} = place_tile<{}, {}>({}, {}, {});", place, shape.group,
-                         form.batch.empty(), tile, tiles.down, tiles.across));
+  scope.line("const TilePlace {} = place_tile<{}, {}>({}, {}, {});", place, shape.group,
+             form.batch.empty(), tile, tiles.down, tiles.across);
   TilePlace result;
   const bool wide_rows = !fits_with(kernel, form.m.extent, 1024),
              wide_columns = !fits_with(kernel, form.n.extent, 1024);
@@ -203,14 +202,13 @@ PieceElement write_element(KernelWriter& kernel, CodeScope& loop, const ir::Matm
   const std::string row = kernel.fresh("row_of_piece"), column = kernel.fresh("column_of_piece");
   if (piece.transposed) {
     const std::int64_t vectors = piece.rows / piece.width;  // down the piece
-    loop.line(fmt::format(
+    loop.line(
         "const int {row} = {element} / {width} % {vectors} * {width}, {column} = {element} / "
         "{rows};",
         fmt::arg("row", row), fmt::arg("element", element), fmt::arg("width", piece.width),
-        fmt::arg("vectors", vectors), fmt::arg("column", column), fmt::arg("rows", piece.rows)));
+        fmt::arg("vectors", vectors), fmt::arg("column", column), fmt::arg("rows", piece.rows));
   } else {
-    loop.line(fmt::format("const int {0} = {2} / {3}, {1} = {2} % {3};", row, column, element,
-                          piece.columns));
+    loop.line("const int {0} = {2} / {3}, {1} = {2} % {3};", row, column, element, piece.columns);
   }
   PieceElement result{.row_of_product = piece.transposed ? column : row,
                       .column_of_product = piece.transposed ? row : column,
@@ -225,8 +223,8 @@ PieceElement write_element(KernelWriter& kernel, CodeScope& loop, const ir::Matm
   result.n = write_variable(loop, kernel, to_string(form.n.variable),
                             !fits_with(kernel, form.n.extent, 1024),
                             fmt::format("{} + {}", piece.first_column, result.column_of_product));
-  loop.line(fmt::format("if ({} >= {} || {} >= {}) continue;", result.m.name, names.rows.name,
-                        result.n.name, names.columns.name));
+  loop.line("if ({} >= {} || {} >= {}) continue;", result.m.name, names.rows.name, result.n.name,
+            names.columns.name);
   loop.define(form.m.variable, result.m);
   return result;
 }
@@ -294,22 +292,21 @@ void write_epilogue(KernelWriter& kernel, CodeScope& scope, const ir::MatmulForm
   CodeScope vectors(&scope), loop(fetches.together > 1 ? &vectors : &scope);
   const PieceElement at = write_element(kernel, loop, form, names, piece, element);
   const std::string sum = kernel.fresh("sum");
-  loop.line(fmt::format("{} {}[{}];", value_type(form.accumulate), sum, piece.width));
+  loop.line("{} {}[{}];", value_type(form.accumulate), sum, piece.width);
   const std::string from = fmt::format("{} + {} * {} + {}", piece.base, at.row_of_product,
                                        piece.pitch, at.column_of_product);
   if (piece.split > 1) {
     kernel.use("cluster");
     loop.line("#pragma unroll");
-    loop.line(fmt::format("for (int i = 0; i < {}; ++i) {}[i] = 0;", piece.width, sum));
+    loop.line("for (int i = 0; i < {}; ++i) {}[i] = 0;", piece.width, sum);
     loop.line("#pragma unroll");
     kernel.block(loop, fmt::format("for (int other = 0; other < {}; ++other)", piece.split),
                  [&](CodeScope& each) {
                    // No two blocks read the same one's memory at a time.
-                   each.line(fmt::format("add_remote({}, {}, (rank + other) % {});", sum, from,
-                                         piece.split));
+                   each.line("add_remote({}, {}, (rank + other) % {});", sum, from, piece.split);
                  });
   } else {
-    loop.line(fmt::format("load_vector({}, {});", sum, from));
+    loop.line("load_vector({}, {});", sum, from);
   }
   const LaneRange space{.variable = form.n.variable,
                         .extent = form.n.extent,
@@ -320,18 +317,17 @@ void write_epilogue(KernelWriter& kernel, CodeScope& scope, const ir::MatmulForm
   if (box != nullptr) {
     const ir::DType dtype = kernel.output_type(static_cast<std::size_t>(box->result.output)).dtype;
     results = kernel.fresh("results");
-    loop.line(fmt::format("{} {}[{}];", storage_type(dtype), results, piece.width));
+    loop.line("{} {}[{}];", storage_type(dtype), results, piece.width);
   }
   program.at_point = [&](ScalarWriter& writer, CodeScope& point, const std::string& lane) {
     writer.set_accumulated(0, fmt::format("{}[{}]", sum, lane), point);
     if (box != nullptr)
-      point.line(
-          fmt::format("{}[{}] = {};", results, lane, writer.stored_value(point, box->result)));
+      point.line("{}[{}] = {};", results, lane, writer.stored_value(point, box->result));
   };
   write_lanes(kernel, loop, space, program);
   if (box != nullptr)
-    loop.line(fmt::format("store_vector({} + {} * {} + {}, {});", box->memory, at.row_of_product,
-                          piece.columns, at.column_of_product, results));
+    loop.line("store_vector({} + {} * {} + {}, {});", box->memory, at.row_of_product, piece.columns,
+              at.column_of_product, results);
 
   const std::int64_t elements = piece.rows * piece.columns, stride = piece.threads * piece.width;
   const std::string start = fmt::format("{} * {}", piece.thread, piece.width);
@@ -348,12 +344,10 @@ void write_epilogue(KernelWriter& kernel, CodeScope& scope, const ir::MatmulForm
   vectors.line(fetches.arrays);
   for (const std::string& text : {fetches.loop, loop.text()}) {
     vectors.line("#pragma unroll");
-    vectors.line(
-        fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {{", fetches.turn, fetches.together));
-    vectors.line(
-        fmt::format("  const int {} = {} + {} * {};", element, first, fetches.turn, stride));
+    vectors.line("for (int {0} = 0; {0} < {1}; ++{0}) {{", fetches.turn, fetches.together);
+    vectors.line("  const int {} = {} + {} * {};", element, first, fetches.turn, stride);
     if (elements % (fetches.together * stride) != 0)
-      vectors.line(fmt::format("  if ({} >= {}) break;", element, elements));
+      vectors.line("  if ({} >= {}) break;", element, elements);
     vectors.append(text);
     vectors.line("}");
   }

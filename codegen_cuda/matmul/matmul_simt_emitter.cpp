@@ -60,12 +60,12 @@ class SimtEmitter {
          .dependent = dependent});
     names_ = write_extents(kernel_, entry, form_);
     const TileNames tiles = write_tile_counts(kernel_, entry, form_, names_, shape_);
-    entry.line(fmt::format("if ((int)blockIdx.x >= {}) return;", tiles.count));
+    entry.line("if ((int)blockIdx.x >= {}) return;", tiles.count);
     place_ = write_tile_place(kernel_, entry, form_, tiles, shape_, "(int)blockIdx.x");
     entry.line("extern __shared__ __align__(1024) unsigned char shared[];");
-    entry.line(fmt::format("{0}* memory = reinterpret_cast<{0}*>(shared);", value_));
-    entry.line(fmt::format("const int depth_tiles = (int)(({} + Tile::depth - 1) / Tile::depth);",
-                           names_.depth.name));
+    entry.line("{0}* memory = reinterpret_cast<{0}*>(shared);", value_);
+    entry.line("const int depth_tiles = (int)(({} + Tile::depth - 1) / Tile::depth);",
+               names_.depth.name);
     write_tile(entry);
     kernel_.end_entry();
 
@@ -110,10 +110,10 @@ class SimtEmitter {
 
   void write_tile(CodeScope& scope) {
     for (const Side* side : {&left_, &right_})
-      scope.line(fmt::format("{} {}_values[{}][{}];", value_, side->name, pieces(*side), width));
+      scope.line("{} {}_values[{}][{}];", value_, side->name, pieces(*side), width);
     write_lambda(scope, "fetch", "int tile", [&](CodeScope& body) {
       const bool wide = names_.depth.wide || !fits_with(kernel_, form_.k.extent, 1024);
-      body.line(fmt::format("const {0} first_depth = ({0})tile * Tile::depth;", index_type(wide)));
+      body.line("const {0} first_depth = ({0})tile * Tile::depth;", index_type(wide));
       write_fetch(body, left_, place_.first_row, names_.rows, wide);
       write_fetch(body, right_, place_.first_column, names_.columns, wide);
     });
@@ -121,7 +121,7 @@ class SimtEmitter {
       write_store(body, left_, "to", "Tile::left_pitch");
       write_store(body, right_, "to + Tile::left_elements", "Tile::right_pitch");
     });
-    scope.line(fmt::format("{} sums[Tile::thread_rows][Tile::thread_columns] = {{}};", value_));
+    scope.line("{} sums[Tile::thread_rows][Tile::thread_columns] = {{}};", value_);
     scope.line("multiply_tiles_simt<Tile>(sums, memory, depth_tiles, fetch, store);");
 
     // One row of every thread's sums at a time goes through shared memory, so that the epilogue is
@@ -134,10 +134,10 @@ class SimtEmitter {
           body.line("#pragma unroll");
           kernel_.block(body, "for (int i = 0; i < Tile::thread_rows; ++i)", [&](CodeScope& inner) {
             inner.line("if (i != part) continue;");
-            inner.line(fmt::format(
+            inner.line(
                 "store_vector(memory + (int)threadIdx.x / Tile::threads_across * {} + "
                 "(int)threadIdx.x % Tile::threads_across * Tile::thread_columns, sums[i]);",
-                pitch));
+                pitch);
           });
           body.line("__syncthreads();");
           const SumPiece piece{.base = "memory",
@@ -161,12 +161,11 @@ class SimtEmitter {
     const std::int64_t chunks =
         (side.major == Major::Depth ? schedule_.block_depth : side.tile_rows) / width;
     loop.line(
-        fmt::format("const int chunk_number = (int)threadIdx.x + i * Tile::threads, line = "
-                    "chunk_number / {0}, chunk = chunk_number % {0};",
-                    chunks));
+        "const int chunk_number = (int)threadIdx.x + i * Tile::threads, line = "
+        "chunk_number / {0}, chunk = chunk_number % {0};",
+        chunks);
     if (side.tile_rows * schedule_.block_depth / width % schedule_.threads() != 0)
-      loop.line(fmt::format("if (chunk_number >= {}) break;",
-                            side.tile_rows * schedule_.block_depth / width));
+      loop.line("if (chunk_number >= {}) break;", side.tile_rows * schedule_.block_depth / width);
   }
 
   void write_fetch(CodeScope& body, const Side& side, const IndexVariable& first,
@@ -174,7 +173,7 @@ class SimtEmitter {
     write_unrolled(body, pieces(side), [&](CodeScope& loop) {
       write_chunk_place(loop, side);
       loop.line("#pragma unroll");
-      loop.line(fmt::format("for (int j = 0; j < {}; ++j) {}_values[i][j] = 0;", width, side.name));
+      loop.line("for (int j = 0; j < {}; ++j) {}_values[i][j] = 0;", width, side.name);
       write_operand_chunk(
           kernel_, loop, form_, names_,
           {.program = side.program,
@@ -192,7 +191,7 @@ class SimtEmitter {
                 writer.dtype(last) == form_.accumulate
                     ? value
                     : converted(kernel_, writer.dtype(last), form_.accumulate, value);
-            point.line(fmt::format("{}_values[i][{}] = {};", side.name, lane, element));
+            point.line("{}_values[i][{}] = {};", side.name, lane, element);
           });
     });
   }
@@ -202,14 +201,14 @@ class SimtEmitter {
     write_unrolled(body, pieces(side), [&](CodeScope& loop) {
       write_chunk_place(loop, side);
       if (side.major == Major::Rows) {
-        loop.line(fmt::format("store_vector({} + line * {} + chunk * {}, {}_values[i]);", to, pitch,
-                              width, side.name));
+        loop.line("store_vector({} + line * {} + chunk * {}, {}_values[i]);", to, pitch, width,
+                  side.name);
       } else {
         loop.line("#pragma unroll");
         loop.line(
-            fmt::format("for (int j = 0; j < {0}; ++j) ({1})[(chunk * {0} + j) * {2} + line] = "
-                        "{3}_values[i][j];",
-                        width, to, pitch, side.name));
+            "for (int j = 0; j < {0}; ++j) ({1})[(chunk * {0} + j) * {2} + line] = "
+            "{3}_values[i][j];",
+            width, to, pitch, side.name);
       }
     });
   }

@@ -26,12 +26,9 @@ constexpr Shape shapes[] = {{16, 32, 16, 2, 4},  {16, 64, 16, 2, 4},  {32, 32, 1
                             {64, 128, 8, 8, 4},  {128, 64, 16, 8, 4}, {128, 128, 8, 8, 8},
                             {128, 128, 16, 8, 8}};
 
-class SimtKind final : public KernelKind {
+class SimtKind final : public KindOf<ir::MatmulForm> {
  public:
   std::string_view name() const override { return "matmul_simt"; }
-  bool accepts(const PlanInputs& inputs) const override {
-    return std::holds_alternative<ir::MatmulForm>(inputs.form.kind);
-  }
 
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs,
                                        const ir::Bucket& bucket) const override {

@@ -57,10 +57,10 @@ class WgmmaEmitter {
     if (schedule_.split > 1) write_finish_joined(entry);
     else if (schedule_.fragments) write_finish_fragments(entry);
     else write_finish_piece(entry);
-    entry.line(fmt::format(
+    entry.line(
         "Kernel::run(rank, {}, place_of, fetch_rows, fetch_columns, finish, error, tensor_map0, "
         "tensor_map1{});",
-        tiles_.count, result_ != nullptr ? ", tensor_map2" : ""));
+        tiles_.count, result_ != nullptr ? ", tensor_map2" : "");
     kernel_.end_entry();
 
     const std::int64_t together = schedule_.split * schedule_.sharing();
@@ -192,7 +192,7 @@ class WgmmaEmitter {
         points_.emplace_back(iteration.variable, add(variable, variable.name, variable.name));
       }
       kernel_.declare("struct Place {\n" + declared + "};\n");
-      scope.line(fmt::format("return Place{{{}}};", values));
+      scope.line("return Place{{{}}};", values);
     });
   }
 
@@ -213,9 +213,8 @@ class WgmmaEmitter {
           std::string point;
           for (const ir::DimLeaf& variable : operand.batch)
             point += ", " + scope.find(variable)->name;
-          scope.line(fmt::format(
-              "Kernel::{}::fetch(rank, stage, tensor_map{}, full, (int){}, first_depth{});", side,
-              side == "Left" ? 0 : 1, first.name, point));
+          scope.line("Kernel::{}::fetch(rank, stage, tensor_map{}, full, (int){}, first_depth{});",
+                     side, side == "Left" ? 0 : 1, first.name, point);
         });
   }
 
@@ -267,13 +266,12 @@ class WgmmaEmitter {
     const auto write = [&](CodeScope& scope) {
       if (result_ == nullptr) return write_epilogue(kernel_, scope, form_, names_, piece);
       const auto output = static_cast<std::size_t>(result_->output);
-      scope.line(fmt::format("auto* const results = reinterpret_cast<{}*>(box);",
-                             storage_type(kernel_.output_type(output).dtype)));
+      scope.line("auto* const results = reinterpret_cast<{}*>(box);",
+                 storage_type(kernel_.output_type(output).dtype));
       const ResultBox box{.memory = "results", .result = *result_};
       write_epilogue(kernel_, scope, form_, names_, piece, &box);
-      scope.line(fmt::format("store_results<{}>(tensor_map2, results, {}, row, column, {}, {});",
-                             piece.columns, kernel_.output(output), names_.rows.name,
-                             names_.columns.name));
+      scope.line("store_results<{}>(tensor_map2, results, {}, row, column, {}, {});", piece.columns,
+                 kernel_.output(output), names_.rows.name, names_.columns.name);
     };
     write_at_place(
         entry, "finish",

@@ -18,13 +18,12 @@ std::int64_t depth_of(const PlanInputs& inputs) {
   return std::get<ir::MatmulForm>(inputs.form.kind).k.extent.constant().value();
 }
 
-class WgmmaKind final : public KernelKind {
+class WgmmaKind final : public KindOf<ir::MatmulForm> {
  public:
   std::string_view name() const override { return "matmul_wgmma"; }
 
   bool accepts(const PlanInputs& inputs) const override {
-    return std::holds_alternative<ir::MatmulForm>(inputs.form.kind) &&
-           inputs.facts->tma.has_value();
+    return KindOf::accepts(inputs) && inputs.facts->tma.has_value();
   }
 
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs,

@@ -25,21 +25,21 @@ void write_row_parts(KernelWriter& kernel, CodeScope& entry, const RowParts& par
   kernel.use("index");
   const std::string count = kernel.fresh("rows"), work = kernel.fresh("work"),
                     type = index_type(parts.wide);
-  entry.line(fmt::format("const long long {} = {};", count,
-                         bare(write_index(kernel, entry, parts.rows.points))));
-  entry.line(fmt::format("const {} {} = {};", type, parts.points,
-                         bare(write_index(kernel, entry, parts.inner.points))));
+  entry.line("const long long {} = {};", count,
+             bare(write_index(kernel, entry, parts.rows.points)));
+  entry.line("const {} {} = {};", type, parts.points,
+             bare(write_index(kernel, entry, parts.inner.points)));
   kernel.block(entry,
                fmt::format("for (long long {0} = blockIdx.x; {0} < {1} * {2}; {0} += gridDim.x)",
                            work, count, parts.split),
                [&](CodeScope& at) {
-                 at.line(fmt::format("const long long {0} = {1} / {2}, {3} = {1} % {2};", parts.row,
-                                     work, parts.split, parts.part));
+                 at.line("const long long {0} = {1} / {2}, {3} = {1} % {2};", parts.row, work,
+                         parts.split, parts.part);
                  const std::string range = kernel.fresh("range");
-                 at.line(fmt::format("const auto {} = part_of_row<{}, {}>({}, {});", range,
-                                     parts.split, parts.tile, parts.points, parts.part));
-                 at.line(fmt::format("const {} {} = {}.first, {} = {}.last;", type, parts.first,
-                                     range, parts.last, range));
+                 at.line("const auto {} = part_of_row<{}, {}>({}, {});", range, parts.split,
+                         parts.tile, parts.points, parts.part);
+                 at.line("const {} {} = {}.first, {} = {}.last;", type, parts.first, range,
+                         parts.last, range);
                  define_point(kernel, at, parts.rows, {parts.row, true});
                  body(at);
                });

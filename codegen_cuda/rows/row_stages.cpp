@@ -33,8 +33,8 @@ class StageWriter {
   void write() {
     for (std::size_t slot = 0; slot < plan_.form.scratch.size(); ++slot) {
       const std::string name = kernel_.fresh_numbered("kept");
-      row_.line(fmt::format("{} {}[{}];", value_type(plan_.form.scratch[slot]), name,
-                            plan_.items * plan_.vector));
+      row_.line("{} {}[{}];", value_type(plan_.form.scratch[slot]), name,
+                plan_.items * plan_.vector);
       kept_.push_back(name);
     }
     for (const ir::RowStage& stage : plan_.form.stages) {
@@ -76,8 +76,7 @@ class StageWriter {
     std::vector<std::string> partial;
     for (const auto& reduction : stage.reductions) {
       partial.push_back(kernel_.fresh_numbered("partial"));
-      row_.line(fmt::format("{} {} = {};", value_type(reduction.dtype), partial.back(),
-                            neutral(reduction)));
+      row_.line("{} {} = {};", value_type(reduction.dtype), partial.back(), neutral(reduction));
     }
     // What is the same for all points may be computed outside of the loop, if there are points.
     if (!plan_.first.empty()) {
@@ -88,16 +87,16 @@ class StageWriter {
     } else {
       const std::string points = kernel_.fresh("vectors");
       const bool wide = counter_is_wide(kernel_, space_.points);
-      row_.line(fmt::format("const {} {} = {};", index_type(wide), points,
-                            bare(write_index(kernel_, row_, space_.points))));
+      row_.line("const {} {} = {};", index_type(wide), points,
+                bare(write_index(kernel_, row_, space_.points)));
       kernel_.block(row_, fmt::format("if ({} > 0)", points),
                     [&](CodeScope& some) { write_loop(some, some, stage, partial); });
     }
     for (std::size_t i = 0; i < stage.reductions.size(); ++i) {
       const auto& reduction = stage.reductions[i];
       const std::string name = kernel_.fresh_numbered("reduced");
-      row_.line(fmt::format("const {} {} = {};", value_type(reduction.dtype), name,
-                            reduced(kernel_, entry_, plan_.group, reduction, partial[i])));
+      row_.line("const {} {} = {};", value_type(reduction.dtype), name,
+                reduced(kernel_, entry_, plan_.group, reduction, partial[i]));
       values_.at(static_cast<std::size_t>(reduction.slot)) = name;
     }
   }
@@ -116,7 +115,7 @@ class StageWriter {
         write_points(at, floor, stage, partial, {vector, wide}, item);
       };
       if (plan_.items == 1) {
-        scope.line(fmt::format("const int {} = {};", vector, plan_.group.thread));
+        scope.line("const int {} = {};", vector, plan_.group.thread);
         kernel_.block(
             scope, exact ? std::string() : fmt::format("if ({} < {})", vector, end),
             [&](CodeScope& at) { write_points(at, floor, stage, partial, {vector, false}, "0"); });
@@ -126,8 +125,8 @@ class StageWriter {
           scope,
           fmt::format("#pragma unroll\nfor (int {0} = 0; {0} < {1}; ++{0})", item, plan_.items),
           [&](CodeScope& turn) {
-            turn.line(fmt::format("const int {} = {} * {} + {};", vector, item, plan_.group.threads,
-                                  plan_.group.thread));
+            turn.line("const int {} = {} * {} + {};", vector, item, plan_.group.threads,
+                      plan_.group.thread);
             if (exact) points(turn);
             else kernel_.block(turn, fmt::format("if ({} < {})", vector, end), points);
           });
@@ -165,16 +164,15 @@ class StageWriter {
     lanes.load(program);
     CodeScope& point = lanes.point();
     for (const auto& keep : stage.keeps) {
-      point.line(fmt::format("{} = {};", places_.at(static_cast<std::size_t>(keep.slot)),
-                             program.value(point, keep.step)));
+      point.line("{} = {};", places_.at(static_cast<std::size_t>(keep.slot)),
+                 program.value(point, keep.step));
     }
     for (std::size_t i = 0; i < stage.reductions.size(); ++i) {
       const auto& reduction = stage.reductions[i];
       const ir::ScalarStep cast{reduction.dtype, ir::step::Apply{ir::Op::cast}};
       const std::string value = elementwise(kernel_, cast, program.dtype(reduction.step),
                                             {program.value(point, reduction.step)});
-      point.line(
-          fmt::format("{} = {};", partial[i], combined(kernel_, reduction, partial[i], value)));
+      point.line("{} = {};", partial[i], combined(kernel_, reduction, partial[i], value));
     }
     if (!stage.stores.empty()) {
       if (plan_.group.stores_point.empty()) {
@@ -242,8 +240,8 @@ std::string reduced(KernelWriter& kernel, CodeScope& entry, const RowGroup& grou
   if (group.kind == RowGroup::Kind::Warp) return fmt::format("reduce_warp({}, {})", value, combine);
   const int warps = group.kind == RowGroup::Kind::Block ? group.threads / 32 : group.threads;
   const std::string shared = kernel.fresh_numbered("shared");
-  entry.line(fmt::format("__shared__ {} {}[{}];", type, shared,
-                         group.kind == RowGroup::Kind::Block ? warps : warps * 32));
+  entry.line("__shared__ {} {}[{}];", type, shared,
+             group.kind == RowGroup::Kind::Block ? warps : warps * 32);
   if (group.kind == RowGroup::Kind::Block)
     return fmt::format("reduce_block<{}>({}, {}, {}, {})", warps, value, neutral(reduction), shared,
                        combine);

@@ -50,7 +50,7 @@ int contiguity(const PlanInputs& inputs, const RowForm& form, const ir::DimLeaf&
   return balance;
 }
 
-class RowsKind : public KernelKind {
+class RowsKind : public KindOf<RowForm> {
  public:
   std::string_view name() const override { return "rows"; }
   bool takes_segments() const override { return true; }
@@ -60,13 +60,9 @@ class RowsKind : public KernelKind {
                                       contiguity(inputs, form, form.inner.back().variable);
   }
 
-  bool accepts(const PlanInputs& inputs) const override {
-    return std::holds_alternative<RowForm>(inputs.form.kind);
-  }
-
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs,
                                        const ir::Bucket& bucket) const override {
-    const auto& form = std::get<RowForm>(inputs.form.kind);
+    const auto& form = form_of(inputs);
     KernelWriter sizes(inputs, bucket, "");
     // A segment's length is not known; it is taken for a text's.
     constexpr std::int64_t typical_segment = 512;
@@ -145,7 +141,7 @@ class RowsKind : public KernelKind {
     // The second key, where there is one, is the length of a row: other lengths suit other groups
     // of threads.
     std::vector<std::vector<std::int64_t>> edges(inputs.region.keys.size());
-    const auto& form = std::get<RowForm>(inputs.form.kind);
+    const auto& form = form_of(inputs);
     for (std::size_t i = 0; i < inputs.region.keys.size(); ++i) {
       const bool of_row =
           std::any_of(form.inner.begin(), form.inner.end(), [&](const ir::Iteration& loop) {
@@ -160,7 +156,7 @@ class RowsKind : public KernelKind {
 
   std::optional<std::string> misfit(const PlanInputs& inputs,
                                     const ir::Schedule& schedule) const override {
-    const auto& form = std::get<RowForm>(inputs.form.kind);
+    const auto& form = form_of(inputs);
     const RowsSchedule fields = RowsSchedule::from(schedule);
     if (fields.across != 0 ? fields.threads < 1 || fields.threads > 32 || form.outer.empty()
                            : threads_misfit(fields.threads).has_value()) {
@@ -175,7 +171,7 @@ class RowsKind : public KernelKind {
 
   EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket,
                      const ir::Schedule& schedule, bool) const override {
-    const auto& given = std::get<RowForm>(inputs.form.kind);
+    const auto& given = form_of(inputs);
     const RowsSchedule fields = RowsSchedule::from(schedule);
     const RowForm form = fields.items > 0 ? with_kept_loads(given) : without_scratch(given);
     KernelWriter kernel(inputs, bucket, fmt::format("// {}\n", to_string(schedule)));
@@ -214,8 +210,8 @@ class RowsKind : public KernelKind {
     plan.last = kernel.fresh("segment_last");
     for (const auto& [name, place] :
          {std::pair(plan.first, number), std::pair(plan.last, number + " + 1")}) {
-      row.line(fmt::format("const {} {} = {}segment_bound({}, {}, {});", index_type(wide), name,
-                           wide ? "" : "(int)", offsets, place, rows));
+      row.line("const {} {} = {}segment_bound({}, {}, {});", index_type(wide), name,
+               wide ? "" : "(int)", offsets, place, rows);
     }
   }
 
@@ -223,10 +219,10 @@ class RowsKind : public KernelKind {
     if (!form.segments) return;
     kernel.use("report");
     kernel.use("segments");
-    entry.line(fmt::format("check_offsets(error, {}, {}, {}, {});", form.segments->check,
-                           kernel.buffer(static_cast<std::size_t>(form.segments->offsets)),
-                           bare(write_index(kernel, entry, form.segments->count)),
-                           bare(write_index(kernel, entry, form.inner.front().extent))));
+    entry.line("check_offsets(error, {}, {}, {}, {});", form.segments->check,
+               kernel.buffer(static_cast<std::size_t>(form.segments->offsets)),
+               bare(write_index(kernel, entry, form.segments->count)),
+               bare(write_index(kernel, entry, form.inner.front().extent)));
   }
 
   // Blocks of a grid; one at least where offsets are to be looked at.
@@ -248,13 +244,13 @@ class RowsKind : public KernelKind {
                    .threads = threads};
     group.thread = kernel.fresh("thread");
     group.stores_row = group.thread + " == 0";
-    entry.line(fmt::format("const int {} = threadIdx.x % {};", group.thread, threads));
+    entry.line("const int {} = threadIdx.x % {};", group.thread, threads);
     check_segments(kernel, entry, emission.form);
     const LinearSpace rows = linear_space(kernel, emission.form.outer);
     const bool wide = counter_is_wide(kernel, rows.points);
     const std::string count = kernel.fresh("rows"), row = kernel.fresh("row");
-    entry.line(fmt::format("const {} {} = {};", index_type(wide), count,
-                           bare(write_index(kernel, entry, rows.points))));
+    entry.line("const {} {} = {};", index_type(wide), count,
+               bare(write_index(kernel, entry, rows.points)));
     const std::string first =
         warps ? fmt::format("blockIdx.x * {} + threadIdx.x / 32", rows_of_block) : "blockIdx.x";
     kernel.block(entry,
@@ -293,35 +289,33 @@ class RowsKind : public KernelKind {
     const std::string exists = kernel.fresh("exists"), column = kernel.fresh("column");
     group.stores_row = fmt::format("{} && {} == 0", exists, group.thread);
     group.stores_point = exists;
-    entry.line(fmt::format("const int {} = threadIdx.x / 32, {} = threadIdx.x % 32;", group.thread,
-                           column));
+    entry.line("const int {} = threadIdx.x / 32, {} = threadIdx.x % 32;", group.thread, column);
     check_segments(kernel, entry, emission.form);
     const LinearSpace rows = linear_space(kernel, emission.form.outer);
     const bool wide = counter_is_wide(kernel, rows.points);
     const std::string count = kernel.fresh("rows"), first = kernel.fresh("first"),
                       row = kernel.fresh("row");
-    entry.line(fmt::format("const {} {} = {};", index_type(wide), count,
-                           bare(write_index(kernel, entry, rows.points))));
-    kernel.block(
-        entry,
-        fmt::format("for ({0} {1} = blockIdx.x * 32; {1} < {2}; {1} += gridDim.x * 32)",
-                    index_type(wide), first, count),
-        [&](CodeScope& at) {
-          at.line("// Lanes past the last row repeat it and write nothing.");
-          at.line(fmt::format("const bool {} = {} + {} < {};", exists, first, column, count));
-          at.line(fmt::format("const {} {} = {} ? {} + {} : {} - 1;", index_type(wide), row, exists,
-                              first, column, count));
-          define_point(kernel, at, rows, {row, wide});
-          RowStagePlan plan{.form = emission.form,
-                            .group = group,
-                            .vector = 1,
-                            .items = 0,
-                            .first = {},
-                            .last = {}};
-          write_segment(kernel, at, emission.form, plan);
-          write_row_stages(kernel, entry, at, plan);
-          at.line("__syncthreads();  // shared sums are free for the next rows");
-        });
+    entry.line("const {} {} = {};", index_type(wide), count,
+               bare(write_index(kernel, entry, rows.points)));
+    kernel.block(entry,
+                 fmt::format("for ({0} {1} = blockIdx.x * 32; {1} < {2}; {1} += gridDim.x * 32)",
+                             index_type(wide), first, count),
+                 [&](CodeScope& at) {
+                   at.line("// Lanes past the last row repeat it and write nothing.");
+                   at.line("const bool {} = {} + {} < {};", exists, first, column, count);
+                   at.line("const {} {} = {} ? {} + {} : {} - 1;", index_type(wide), row, exists,
+                           first, column, count);
+                   define_point(kernel, at, rows, {row, wide});
+                   RowStagePlan plan{.form = emission.form,
+                                     .group = group,
+                                     .vector = 1,
+                                     .items = 0,
+                                     .first = {},
+                                     .last = {}};
+                   write_segment(kernel, at, emission.form, plan);
+                   write_row_stages(kernel, entry, at, plan);
+                   at.line("__syncthreads();  // shared sums are free for the next rows");
+                 });
     kernel.end_entry();
     emission.launches.push_back(
         {.entry = "rows",
@@ -365,10 +359,9 @@ class RowsKind : public KernelKind {
     CodeScope& entry =
         kernel.begin_entry({.name = name, .threads = group.threads, .dependent = true});
     group.thread = kernel.fresh("thread");
-    entry.line(fmt::format("const int {} = threadIdx.x;", group.thread));
+    entry.line("const int {} = threadIdx.x;", group.thread);
     std::string count = kernel.fresh("rows");
-    entry.line(fmt::format("const long long {} = {};", count,
-                           bare(write_index(kernel, entry, rows.points))));
+    entry.line("const long long {} = {};", count, bare(write_index(kernel, entry, rows.points)));
     return {entry, std::move(group), std::move(rows), std::move(count)};
   }
 
@@ -387,8 +380,8 @@ class RowsKind : public KernelKind {
         fmt::format("for (long long {0} = blockIdx.x; {0} < {1} * {2}; {0} += gridDim.x)", work,
                     count, split),
         [&](CodeScope& at) {
-          at.line(fmt::format("const long long {} = {} / {}, {} = {} % {};", row, work, split, part,
-                              work, split));
+          at.line("const long long {} = {} / {}, {} = {} % {};", row, work, split, part, work,
+                  split);
           define_point(kernel, at, rows, {row, true});
           RowForm passes = form;
           std::erase_if(passes.stages, [](const ir::RowStage& stage) { return stage.per_row; });
@@ -402,8 +395,8 @@ class RowsKind : public KernelKind {
           const std::vector<std::string> values = write_row_stages(kernel, entry, at, plan);
           kernel.block(at, fmt::format("if ({} == 0)", group.thread), [&](CodeScope& one) {
             for (std::size_t i = 0; i < reductions.size(); ++i) {
-              one.line(fmt::format("{} = {};", partial_of(emission, i, row, part),
-                                   values.at(static_cast<std::size_t>(reductions[i].slot))));
+              one.line("{} = {};", partial_of(emission, i, row, part),
+                       values.at(static_cast<std::size_t>(reductions[i].slot)));
             }
           });
           at.line("__syncthreads();  // shared sums are free for the next part");
@@ -424,11 +417,10 @@ class RowsKind : public KernelKind {
     const std::string share = kernel.fresh("share"), all = kernel.fresh("all");
     plan.first = kernel.fresh("first");
     plan.last = kernel.fresh("last");
-    at.line(fmt::format("const long long {} = {}, {} = ({} + {}) / {};", all,
-                        write_index(kernel, at, vectors), share, all, split - 1, split));
-    at.line(fmt::format("const long long {} = {} * {}, {} = {} + {} < {} ? {} + {} : {};",
-                        plan.first, part, share, plan.last, plan.first, share, all, plan.first,
-                        share, all));
+    at.line("const long long {} = {}, {} = ({} + {}) / {};", all, write_index(kernel, at, vectors),
+            share, all, split - 1, split);
+    at.line("const long long {} = {} * {}, {} = {} + {} < {} ? {} + {} : {};", plan.first, part,
+            share, plan.last, plan.first, share, all, plan.first, share, all);
   }
 
   static void write_whole(Emission& emission) {
@@ -449,18 +441,17 @@ class RowsKind : public KernelKind {
             const auto& reduction = reductions[i];
             const std::string partial = kernel.fresh("partial"), part = kernel.fresh("part"),
                               value = kernel.fresh("reduced");
-            at.line(fmt::format("{} {} = {};", value_type(reduction.dtype), partial,
-                                neutral(reduction)));
+            at.line("{} {} = {};", value_type(reduction.dtype), partial, neutral(reduction));
             kernel.block(at,
                          fmt::format("for (int {0} = {1}; {0} < {2}; {0} += 32)", part,
                                      group.thread, emission.fields.split),
                          [&](CodeScope& turn) {
-                           turn.line(fmt::format("{} = {};", partial,
-                                                 combined(kernel, reduction, partial,
-                                                          partial_of(emission, i, row, part))));
+                           turn.line("{} = {};", partial,
+                                     combined(kernel, reduction, partial,
+                                              partial_of(emission, i, row, part)));
                          });
-            at.line(fmt::format("const {} {} = {};", value_type(reduction.dtype), value,
-                                reduced(kernel, entry, group, reduction, partial)));
+            at.line("const {} {} = {};", value_type(reduction.dtype), value,
+                    reduced(kernel, entry, group, reduction, partial));
             values.at(static_cast<std::size_t>(reduction.slot)) = value;
           }
           const RowStagePlan plan{.form = form,

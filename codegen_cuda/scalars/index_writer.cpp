@@ -46,8 +46,8 @@ class Emission {
     const IndexVariable variable{kernel_.fresh_numbered(stem),
                                  expression.wide && !kernel_.fits_int(dim)};
     const std::string cast = expression.wide && !variable.wide ? "(int)" : "";
-    home.line(fmt::format("const {} {} = {}{};", index_type(variable.wide), variable.name, cast,
-                          expression.name));
+    home.line("const {} {} = {}{};", index_type(variable.wide), variable.name, cast,
+              expression.name);
     home.dims.emplace(dim, variable);
     return variable;
   }
@@ -226,8 +226,7 @@ IndexVariable name_index(KernelWriter& kernel, CodeScope& scope, const Dim& dim,
                          std::string_view stem) {
   const IndexVariable expression = Emission(kernel, scope).value(dim);
   const IndexVariable variable{kernel.fresh(stem), expression.wide};
-  scope.line(fmt::format("const {} {} = {};", index_type(variable.wide), variable.name,
-                         bare(expression.name)));
+  scope.line("const {} {} = {};", index_type(variable.wide), variable.name, bare(expression.name));
   return variable;
 }
 

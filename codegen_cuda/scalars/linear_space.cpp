@@ -42,7 +42,7 @@ void define_point(KernelWriter& kernel, CodeScope& scope, const LinearSpace& spa
       const bool wide = rest.wide && !kernel.fits_int(iteration.extent);
       if (rest.wide && !wide) {
         const std::string name = kernel.fresh(iteration.variable);
-        scope.line(fmt::format("const int {} = (int){};", name, rest.name));
+        scope.line("const int {} = (int){};", name, rest.name);
         rest = {name, false};
       }
       scope.define(iteration.variable, rest);
@@ -54,12 +54,11 @@ void define_point(KernelWriter& kernel, CodeScope& scope, const LinearSpace& spa
     const std::string divisor = (wide && !wide_extent ? "(long long)" : "") + extent,
                       dividend = (wide && !rest.wide ? "(long long)" : "") + rest.name;
     const IndexVariable index{kernel.fresh(iteration.variable), wide_extent};
-    scope.line(fmt::format("const {} {} = {}remainder({}, {});", index_type(wide_extent),
-                           index.name, wide && !wide_extent ? "(int)" : "", dividend, divisor));
+    scope.line("const {} {} = {}remainder({}, {});", index_type(wide_extent), index.name,
+               wide && !wide_extent ? "(int)" : "", dividend, divisor);
     scope.define(iteration.variable, index);
     const std::string whole = kernel.fresh("rest");
-    scope.line(
-        fmt::format("const {} {} = quotient({}, {});", index_type(wide), whole, dividend, divisor));
+    scope.line("const {} {} = quotient({}, {});", index_type(wide), whole, dividend, divisor);
     rest = {whole, wide};
   }
 }
@@ -68,8 +67,8 @@ void write_grid_stride(KernelWriter& kernel, CodeScope& scope, const LinearSpace
                        int threads, const PointBody& body) {
   const bool wide = counter_is_wide(kernel, space.points);
   const std::string points = kernel.fresh("points"), point = kernel.fresh("point");
-  scope.line(fmt::format("const {} {} = {};", index_type(wide), points,
-                         bare(write_index(kernel, scope, space.points))));
+  scope.line("const {} {} = {};", index_type(wide), points,
+             bare(write_index(kernel, scope, space.points)));
   const std::string first = wide ? fmt::format("blockIdx.x * {}ll + threadIdx.x", threads)
                                  : fmt::format("(int)(blockIdx.x * {} + threadIdx.x)", threads);
   const std::string step = wide ? fmt::format("gridDim.x * {}ll", threads)

@@ -79,7 +79,7 @@ std::string ScalarWriter::write(CodeScope& home, const ir::PlacedInverse& invers
 std::string ScalarWriter::named(CodeScope& home, DType dtype, std::string_view stem,
                                 const std::string& expression) {
   const std::string name = kernel_.fresh_numbered(stem);
-  home.line(fmt::format("const {} {} = {};", value_type(dtype), name, expression));
+  home.line("const {} {} = {};", value_type(dtype), name, expression);
   return name;
 }
 
@@ -109,8 +109,8 @@ std::string ScalarWriter::write(CodeScope& home, const ir::PlacedStep& placed) {
         if (apply.check >= 0) {
           kernel_.use("report");
           const std::string where = mask(home, placed.mask);
-          home.line(fmt::format("if ({}{} == 0) report(error, {}, 0);",
-                                where.empty() ? "" : where + " && ", operands.at(1), apply.check));
+          home.line("if ({}{} == 0) report(error, {}, 0);", where.empty() ? "" : where + " && ",
+                    operands.at(1), apply.check);
         }
         return named(
             home, dtype, ir::info(apply.op).text,
@@ -147,10 +147,9 @@ std::string ScalarWriter::checked_index(CodeScope& home, const ir::PlacedStep& p
                     where = mask(home, placed.mask);
   kernel_.use("report");
   const std::string name = kernel_.fresh_numbered("index");
-  home.line(fmt::format("const {} {} = {}checked_index(error, {}, {}, {}, {});", index_type(wide),
-                        name, wide ? "" : "(int)", checked.check,
-                        value_of(home, placed.operands.at(0)), limit,
-                        where.empty() ? "true" : where));
+  home.line("const {} {} = {}checked_index(error, {}, {}, {}, {});", index_type(wide), name,
+            wide ? "" : "(int)", checked.check, value_of(home, placed.operands.at(0)), limit,
+            where.empty() ? "true" : where);
   home.define(program().leaf_of(placed.number), {name, wide});
   return name;
 }
@@ -188,7 +187,7 @@ void ScalarWriter::put(CodeScope& scope, const ir::PlacedStore& store) {
         named(scope, type.dtype, "there", widened(kernel_, type.dtype, element));
     stored = elementwise(kernel_, step, type.dtype, {there, stored});
   }
-  scope.line(fmt::format("{} = {};", element, narrowed(kernel_, type.dtype, stored)));
+  scope.line("{} = {};", element, narrowed(kernel_, type.dtype, stored));
 }
 
 }  // namespace anydim::codegen_cuda

@@ -60,12 +60,12 @@ void VectorLanes::load(ScalarWriter& writer, const std::vector<FetchedLoad>& fet
     } else {
       array = kernel_.fresh_numbered("loaded");
       const std::string address = writer.address(scope_, position);
-      scope_.line(fmt::format("{} {}[{}];\nload_vector({}, {});", storage_type(dtype), array,
-                              range_.width, array, address));
+      scope_.line("{} {}[{}];\nload_vector({}, {});", storage_type(dtype), array, range_.width,
+                  array, address);
     }
     const std::string name = kernel_.fresh_numbered("element");
-    point_.line(fmt::format("const {} {} = {};", value_type(dtype), name,
-                            widened(kernel_, dtype, fmt::format("{}[{}]", array, lane_))));
+    point_.line("const {} {} = {};", value_type(dtype), name,
+                widened(kernel_, dtype, fmt::format("{}[{}]", array, lane_)));
     writer.set_step(position, name, point_);
   }
 }
@@ -80,23 +80,21 @@ void VectorLanes::store(ScalarWriter& writer, const ir::Store& store) {
   const auto output = static_cast<std::size_t>(store.output);
   const ir::TensorType& type = kernel_.output_type(output);
   const std::string array = kernel_.fresh_numbered("result");
-  scope_.line(fmt::format("{} {}[{}];", storage_type(type.dtype), array, range_.width));
-  point_.line(fmt::format("{}[{}] = {};", array, lane_, writer.stored_value(point_, store)));
+  scope_.line("{} {}[{}];", storage_type(type.dtype), array, range_.width);
+  point_.line("{}[{}] = {};", array, lane_, writer.stored_value(point_, store));
   after_.push_back(fmt::format("store_vector({} + {}, {});", kernel_.output(output),
                                write_offset(kernel_, scope_, offset, type.dims), array));
 }
 
 void VectorLanes::finish() {
   if (range_.width == 1) return;
-  scope_.line(
-      fmt::format("#pragma unroll\nfor (int {0} = 0; {0} < {1}; ++{0}) {{", lane_, range_.width));
+  scope_.line("#pragma unroll\nfor (int {0} = 0; {0} < {1}; ++{0}) {{", lane_, range_.width);
   if (ends_ || point_.text().find(place_) != std::string::npos) {
     CodeScope beginning(&scope_);
-    beginning.line(fmt::format("const {} {} = {} + {};", index_type(range_.first.wide), place_,
-                               range_.first.name, lane_));
+    beginning.line("const {} {} = {} + {};", index_type(range_.first.wide), place_,
+                   range_.first.name, lane_);
     if (ends_)
-      beginning.line(
-          fmt::format("if ({} >= {}) break;", place_, write_index(kernel_, scope_, range_.extent)));
+      beginning.line("if ({} >= {}) break;", place_, write_index(kernel_, scope_, range_.extent));
     scope_.append(beginning.text());
   }
   scope_.append(point_.text());
@@ -138,8 +136,7 @@ std::vector<FetchedLoad> write_fetches(KernelWriter& kernel, CodeScope& scope,
       continue;
     fetched.push_back(
         {.step = position, .dtype = writer.program().steps()[i].dtype, .array = array()});
-    scope.line(
-        fmt::format("load_vector({}, {});", fetched.back().array, writer.address(scope, position)));
+    scope.line("load_vector({}, {});", fetched.back().array, writer.address(scope, position));
   }
   return fetched;
 }

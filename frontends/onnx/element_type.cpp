@@ -1,7 +1,5 @@
 #include "frontends/onnx/element_type.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -143,23 +141,20 @@ const ElementType& element_type_of(DType dtype) {
 const ElementType& element_type_numbered(std::int64_t number, const std::string& what) {
   if (number == 0) throw Error(ErrorKind::Malformed, what + " has no element type");
   if (number < 0 || number >= static_cast<std::int64_t>(element_types.size())) {
-    throw Error(
-        ErrorKind::Malformed,
-        fmt::format("{} has the element type number {}, which ONNX does not define", what, number));
+    throw Error(ErrorKind::Malformed,
+                "{} has the element type number {}, which ONNX does not define", what, number);
   }
   const ElementType& type = element_types[static_cast<std::size_t>(number)];
   if (type.dtype || type.narrow) return type;
-  throw Error(
-      ErrorKind::Unsupported,
-      fmt::format("{} has the element type {}, which Anydim does not support", what, type.name));
+  throw Error(ErrorKind::Unsupported, "{} has the element type {}, which Anydim does not support",
+              what, type.name);
 }
 
 ir::DType dtype_numbered(std::int64_t number, const std::string& what) {
   const ElementType& type = element_type_numbered(number, what);
   if (type.dtype) return *type.dtype;
   throw Error(ErrorKind::Unsupported,
-              fmt::format("{} has the element type {}, which Anydim does not support here", what,
-                          type.name));
+              "{} has the element type {}, which Anydim does not support here", what, type.name);
 }
 
 }  // namespace anydim::frontends

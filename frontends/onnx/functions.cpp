@@ -47,9 +47,8 @@ void collect_names(const onnx::GraphProto& graph, std::unordered_set<std::string
 }
 
 [[noreturn]] void misfit(const onnx::NodeProto& node, const std::string& why) {
-  throw Error(ErrorKind::Malformed,
-              fmt::format("node {} ({}) calls a function of the model: {}",
-                          quoted_name(node.name()), printable(node.op_type()), why));
+  throw Error(ErrorKind::Malformed, "node {} ({}) calls a function of the model: {}",
+              quoted_name(node.name()), printable(node.op_type()), why);
 }
 
 struct Function {
@@ -70,8 +69,8 @@ class Functions {
                    Key{canonical_domain(function.domain()), function.name(), overload_of(function)},
                    std::move(one))
                .second) {
-        throw Error(ErrorKind::Malformed, fmt::format("the model defines its function {} twice",
-                                                      quoted_name(function.name())));
+        throw Error(ErrorKind::Malformed, "the model defines its function {} twice",
+                    quoted_name(function.name()));
       }
     }
   }
@@ -111,8 +110,8 @@ class ExpandedSize {
     const Size whole = of(model.graph().node());
     if (whole.nodes > most_nodes || whole.bytes > most_bytes) {
       throw Error(ErrorKind::Unsupported,
-                  fmt::format("the model's functions make it larger than {} nodes or {} bytes",
-                              most_nodes, most_bytes));
+                  "the model's functions make it larger than {} nodes or {} bytes", most_nodes,
+                  most_bytes);
     }
   }
 

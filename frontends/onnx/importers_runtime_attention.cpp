@@ -16,18 +16,17 @@ namespace anydim::frontends {
 using ir::no_value;
 
 void refuse_operand(const Node& node, std::size_t index, std::string_view name) {
-  if (node.has_operand(index)) node.unsupported(fmt::format("has an input {} ({})", index, name));
+  if (node.has_operand(index)) node.unsupported("has an input {} ({})", index, name);
 }
 
 void refuse_flag(Node& node, std::string_view name) {
-  if (node.flag(name, false)) node.unsupported(fmt::format("has {} = 1", name));
+  if (node.flag(name, false)) node.unsupported("has {} = 1", name);
 }
 
 std::int64_t head_count(Node& node, std::string_view name) {
   const std::int64_t heads = node.integer(name);
   constexpr std::int64_t most = 1 << 20;
-  if (heads < 1 || heads > most)
-    node.malformed(fmt::format("has {} = {}; expected 1 to {}", name, heads, most));
+  if (heads < 1 || heads > most) node.malformed("has {} = {}; expected 1 to {}", name, heads, most);
   return heads;
 }
 
@@ -39,18 +38,17 @@ double scale_of(Node& node, ValueId q) {
 void check_both_or_neither(const Node& node, std::string_view first_name, ValueId first,
                            std::string_view second_name, ValueId second) {
   if ((first == no_value) == (second == no_value)) return;
-  node.malformed(fmt::format("takes {} and {} together, got one of them", first_name, second_name));
+  node.malformed("takes {} and {} together, got one of them", first_name, second_name);
 }
 
 void check_cache(const Node& node, std::string_view name, ValueId cache, ValueId fresh) {
   if (cache == no_value) return;
-  if (node.rank(cache) != 4)
-    node.malformed(fmt::format("takes rank 4 as {}, got {}", name, node.rank(cache)));
+  if (node.rank(cache) != 4) node.malformed("takes rank 4 as {}, got {}", name, node.rank(cache));
   for (const std::int64_t axis : {1, 3}) {
     const auto held = node.extent(cache, axis), added = node.extent(fresh, axis);
     if (held && added && *held != *added) {
-      node.malformed(fmt::format("has {} of {} {}, expected {}", name, *held,
-                                 axis == 1 ? "heads" : "elements a head", *added));
+      node.malformed("has {} of {} {}, expected {}", name, *held,
+                     axis == 1 ? "heads" : "elements a head", *added);
     }
   }
 }
@@ -88,7 +86,7 @@ ValueId mask_bias(Node& node, ValueId mask, const AttentionParts& parts, double 
                      {node.emit(Op::equal, {value, node.scalar(node.dtype(value), 0)})});
   };
   if (!ir::is_integer(node.dtype(mask)))
-    node.malformed(fmt::format("takes integers as mask, got {}", ir::name_of(node.dtype(mask))));
+    node.malformed("takes integers as mask, got {}", ir::name_of(node.dtype(mask)));
   switch (node.rank(mask)) {
     case 1: {
       const auto entries = node.extent(mask, 0), rows = node.extent(parts.q, 0);
@@ -96,7 +94,7 @@ ValueId mask_bias(Node& node, ValueId mask, const AttentionParts& parts, double 
       if (!entries || !rows || *entries == *rows)
         return bias(node.emit(Op::less, {key, each_batch(mask)}));
       if (*entries != 2 * *rows)
-        node.unsupported(fmt::format("has a mask of {} lengths for {} rows", *entries, *rows));
+        node.unsupported("has a mask of {} lengths for {} rows", *entries, *rows);
       const ValueId ends =
           node.emit(Op::strided_slice, {mask}, {{"starts", Ints{0}}, {"ends", Ints{*rows}}});
       const ValueId starts = node.emit(Op::strided_slice, {mask},
@@ -111,9 +109,7 @@ ValueId mask_bias(Node& node, ValueId mask, const AttentionParts& parts, double 
         return bias(nonzero(node.with_axes(mask, {1, 2})));
       return bias(nonzero(node.reshaped(mask, {batch, one, one, keys})));
     case 3: return bias(nonzero(node.with_axes(mask, {1})));
-    default:
-      node.unsupported(
-          fmt::format("has a mask of rank {}; Anydim supports 1 to 3", node.rank(mask)));
+    default: node.unsupported("has a mask of rank {}; Anydim supports 1 to 3", node.rank(mask));
   }
 }
 
@@ -147,8 +143,7 @@ void self_attention(Node& node, ValueId projected, const Ints& widths, std::size
   node.ignore_attribute("rotary_embedding_dim");
   for (const std::int64_t width : widths) {
     if (width % heads != 0)
-      node.malformed(fmt::format("has num_heads = {}, which does not divide the hidden size {}",
-                                 heads, width));
+      node.malformed("has num_heads = {}, which does not divide the hidden size {}", heads, width);
   }
   const auto split =
       node.emit_many(Op::split, {projected}, {{"axis", std::int64_t{-1}}, {"sizes", widths}}, 3);
@@ -192,27 +187,24 @@ Ints hidden_sizes(Node& node, ValueId weights) {
           "has weights of a width that is not known before it runs, and no attribute "
           "'qkv_hidden_sizes'");
     if (*columns % 3 != 0)
-      node.malformed(
-          fmt::format("has weights of {} columns, expected three times the hidden size", *columns));
+      node.malformed("has weights of {} columns, expected three times the hidden size", *columns);
     return {*columns / 3, *columns / 3, *columns / 3};
   }
   if (given->size() != 3)
-    node.malformed(
-        fmt::format("takes 3 elements as attribute 'qkv_hidden_sizes', got {}", given->size()));
+    node.malformed("takes 3 elements as attribute 'qkv_hidden_sizes', got {}", given->size());
   constexpr std::int64_t most = std::int64_t{1} << 40;
   std::int64_t sum = 0;
   for (const std::int64_t size : *given) {
     if (size < 1 || size > most)
-      node.malformed(fmt::format("has {} in qkv_hidden_sizes; expected 1 to {}", size, most));
+      node.malformed("has {} in qkv_hidden_sizes; expected 1 to {}", size, most);
     sum += size;
   }
   if ((*given)[0] != (*given)[1]) {
-    node.malformed(fmt::format("has qkv_hidden_sizes of {} for q and {} for k, which must be one",
-                               (*given)[0], (*given)[1]));
+    node.malformed("has qkv_hidden_sizes of {} for q and {} for k, which must be one", (*given)[0],
+                   (*given)[1]);
   }
   if (columns && *columns != sum) {
-    node.malformed(fmt::format("has qkv_hidden_sizes that sum to {}, but weights of {} columns",
-                               sum, *columns));
+    node.malformed("has qkv_hidden_sizes that sum to {}, but weights of {} columns", sum, *columns);
   }
   return *given;
 }
@@ -222,8 +214,7 @@ Ints hidden_sizes(Node& node, ValueId weights) {
 void import_runtime_attention(Node& node) {
   refuse_operand(node, 6, "past_sequence_length");
   const ValueId x = node.operand(0), weights = node.operand(1);
-  if (node.rank(x) != 3)
-    node.malformed(fmt::format("takes rank 3 as input 0, got {}", node.rank(x)));
+  if (node.rank(x) != 3) node.malformed("takes rank 3 as input 0, got {}", node.rank(x));
   ValueId projected = node.emit(Op::matmul, {x, weights});
   if (node.has_operand(2)) projected = node.emit(Op::add, {projected, node.operand(2)});
   self_attention(node, projected, hidden_sizes(node, weights), 3, node.optional_operand(4),
@@ -233,8 +224,7 @@ void import_runtime_attention(Node& node) {
 // Inputs: x, weights, bias, their scales, the mask, their zero points, the past.
 void import_quantised_attention(Node& node) {
   const ValueId x = node.operand(0), weights = node.operand(1);
-  if (node.rank(x) != 3)
-    node.malformed(fmt::format("takes rank 3 as input 0, got {}", node.rank(x)));
+  if (node.rank(x) != 3) node.malformed("takes rank 3 as input 0, got {}", node.rank(x));
   const ValueId product =
       integer_product(node, x, node.optional_operand(6), weights, node.optional_operand(7));
   const ValueId scale = node.emit(Op::mul, {node.operand(3), node.operand(4)});
@@ -302,8 +292,7 @@ class MultiHead {
       parts_.q = packed(q, 0), parts_.k = packed(q, 1), parts_.v = packed(q, 2);
       return;
     }
-    if (rank != 3)
-      node_.malformed(fmt::format("takes rank 3 as input 0 beside a key, got {}", rank));
+    if (rank != 3) node_.malformed("takes rank 3 as input 0 beside a key, got {}", rank);
     const auto width = node_.extent(q, 2);
     if (biased && !width)
       node_.unsupported("has a bias (input 3) and a hidden size that is not known before it runs");
@@ -328,19 +317,16 @@ class MultiHead {
         check_packed(k, 1, 2);
         parts_.k = packed(k, 0), parts_.v = packed(k, 1);
         return;
-      default:
-        node_.malformed(fmt::format("takes rank 3, 4 or 5 as input 1, got {}", node_.rank(k)));
+      default: node_.malformed("takes rank 3, 4 or 5 as input 1, got {}", node_.rank(k));
     }
   }
 
   void check_packed(ValueId value, std::size_t operand, std::int64_t count) {
     const auto found = node_.extent(value, 3), heads = node_.extent(value, 2);
     if (found && *found != count)
-      node_.malformed(
-          fmt::format("has {} parts in dim 3 of input {}, expected {}", *found, operand, count));
+      node_.malformed("has {} parts in dim 3 of input {}, expected {}", *found, operand, count);
     if (heads && *heads != heads_) {
-      node_.malformed(
-          fmt::format("has num_heads = {}, but {} heads in input {}", heads_, *heads, operand));
+      node_.malformed("has num_heads = {}, but {} heads in input {}", heads_, *heads, operand);
     }
   }
 
@@ -361,19 +347,18 @@ template <typename Angles>
 void turn_heads(Node& node, const Angles& angles) {
   refuse_flag(node, "is_packed_batching");
   const double scale = node.real("scale", 1);
-  if (scale != 1) node.unsupported(fmt::format("has scale = {}", scale));
+  if (scale != 1) node.unsupported("has scale = {}", scale);
   const bool interleaved = node.flag("interleaved", false);
   ValueId x = node.operand(0);
   const bool flat = node.rank(x) == 3;
   if (!flat && node.rank(x) != 4)
-    node.malformed(fmt::format("takes rank 3 or 4 as input 0, got {}", node.rank(x)));
+    node.malformed("takes rank 3 or 4 as input 0, got {}", node.rank(x));
   node.check_same_shape(3, "sin_cache", node.operand(2), "cos_cache");
   const auto half = node.extent(node.operand(2), 1);
   if (!half) node.unsupported("has a cos_cache of a width that is not known before it runs");
   const std::int64_t width = node.integer("rotary_embedding_dim", 0), turned = 2 * *half;
   if (width != 0 && width != turned) {
-    node.malformed(
-        fmt::format("has rotary_embedding_dim = {}, but a cos_cache of {} columns", width, *half));
+    node.malformed("has rotary_embedding_dim = {}, but a cos_cache of {} columns", width, *half);
   }
   std::int64_t heads = node.integer("num_heads", 0);
   if (width != 0 && heads == 0) node.malformed("has rotary_embedding_dim, which needs num_heads");
@@ -383,16 +368,16 @@ void turn_heads(Node& node, const Angles& angles) {
       node.unsupported(
           "has a hidden size that is not known before it runs, and no attribute 'num_heads'");
     if (turned < 1 || *hidden % turned != 0) {
-      node.malformed(fmt::format(
+      node.malformed(
           "has a cos_cache of {} columns, whose double does not divide the {} elements of a row",
-          *half, *hidden));
+          *half, *hidden);
     }
     heads = *hidden / turned;
   }
   if (flat) x = split_heads(node, x, heads, "num_heads");
   if (const auto size = node.extent(x, 3); turned < 1 || (size && turned > *size)) {
-    node.malformed(fmt::format("has a cos_cache of {} columns for heads of {} elements", *half,
-                               size.value_or(0)));
+    node.malformed("has a cos_cache of {} columns for heads of {} elements", *half,
+                   size.value_or(0));
   }
   const ValueId result = rotated(node, x, angles(node, x, node.operand(2)),
                                  angles(node, x, node.operand(3)), turned, interleaved);
@@ -422,20 +407,18 @@ void import_multimodal_rotary_embedding(Node& node) {
   const std::int64_t layout = node.integer("mrope_layout", 0);
   const ValueId positions = node.index_operand(1);
   if (node.rank(positions) != 3)
-    node.malformed(fmt::format("takes rank 3 as input 1, got {}", node.rank(positions)));
+    node.malformed("takes rank 3 as input 1, got {}", node.rank(positions));
   if (const auto streams = node.extent(positions, 0); streams && *streams != 3)
-    node.malformed(fmt::format("takes positions of 3 kinds as input 1, got {}", *streams));
+    node.malformed("takes positions of 3 kinds as input 1, got {}", *streams);
   const auto columns = node.extent(node.operand(2), 1);
   if (sections.size() != 3 || std::ranges::min(sections) < 0 ||
       std::ranges::max(sections) > columns.value_or(0) ||
       sections[0] + sections[1] + sections[2] != columns) {
     node.malformed(
-        fmt::format("has mrope_section = {}; expected three numbers that add up to the "
-                    "{} columns of cos_cache",
-                    fmt::join(sections, ", "), columns.value_or(0)));
+        "has mrope_section = {}; expected three numbers that add up to the {} columns of cos_cache",
+        fmt::join(sections, ", "), columns.value_or(0));
   }
-  if (layout != 0 && layout != 1)
-    node.malformed(fmt::format("has mrope_layout = {}; expected 0 or 1", layout));
+  if (layout != 0 && layout != 1) node.malformed("has mrope_layout = {}; expected 0 or 1", layout);
   std::vector<std::int64_t> kinds;  // of the columns
   for (std::int64_t column = 0; column < *columns; ++column) {
     const std::int64_t kind = column % 3;
@@ -487,21 +470,19 @@ std::vector<std::int64_t> distance_buckets(std::int64_t buckets, std::int64_t lo
 
 void import_relative_position_bias(Node& node) {
   const ValueId table = node.operand(0);
-  if (node.rank(table) != 2)
-    node.malformed(fmt::format("takes rank 2 as input 0, got {}", node.rank(table)));
+  if (node.rank(table) != 2) node.malformed("takes rank 2 as input 0, got {}", node.rank(table));
   const auto buckets = node.extent(table, 0);
   if (!buckets) node.unsupported("has a bias_table whose rows are not known before it runs");
   const bool both_sides = node.flag("is_bidirectional", false);
   const std::int64_t longest = node.integer("max_distance"), least = both_sides ? 4 : 2;
   if (*buckets < least || (both_sides && *buckets % 2 != 0)) {
-    node.malformed(fmt::format("has a bias_table of {} rows; expected {}at least {}", *buckets,
-                               both_sides ? "an even number, " : "", least));
+    node.malformed("has a bias_table of {} rows; expected {}at least {}", *buckets,
+                   both_sides ? "an even number, " : "", least);
   }
   const std::int64_t exact = *buckets / (both_sides ? 4 : 2);
   constexpr std::int64_t most = 1 << 20;
   if (longest <= exact || longest > most) {
-    node.malformed(
-        fmt::format("has max_distance = {}; expected {} to {}", longest, exact + 1, most));
+    node.malformed("has max_distance = {}; expected {} to {}", longest, exact + 1, most);
   }
   const auto positions = [&](std::size_t operand) {
     return node.positions(node.reshaped(node.index_operand(operand), {node.index_vector({1})}));

@@ -1,6 +1,5 @@
 // Mixtures of experts of ONNX Runtime (domain com.microsoft): each row of the input goes through
 // the k experts with the highest scores, whose results are weighted and added up.
-#include <fmt/format.h>
 
 #include <limits>
 #include <string>
@@ -83,23 +82,22 @@ class Experts {
       node_.unsupported("has swiglu_limit_after_activation = 1");
     const ValueId scores = node_.operand(1);
     if (node_.rank(scores) != 2)
-      node_.malformed(fmt::format("takes rank 2 as input 1, got {}", node_.rank(scores)));
+      node_.malformed("takes rank 2 as input 1, got {}", node_.rank(scores));
     const auto count = node_.extent(scores, 1);
     if (!count) node_.unsupported("has a number of experts that is not known before it runs");
     experts_ = *count;
     chosen_ = node_.integer("k", 1);
     if (chosen_ < 1 || chosen_ > experts_)
-      node_.malformed(fmt::format("has k = {}; expected 1 to {}, one for each column of input 1",
-                                  chosen_, experts_));
+      node_.malformed("has k = {}; expected 1 to {}, one for each column of input 1", chosen_,
+                      experts_);
     for (const Layer* layer : {&first_, &second_, &third_}) {
       if (!node_.has_operand(layer->weights)) continue;
       const ValueId weights = node_.operand(layer->weights);
       if (node_.rank(weights) != 3)
-        node_.malformed(
-            fmt::format("takes rank 3 as input {}, got {}", layer->weights, node_.rank(weights)));
+        node_.malformed("takes rank 3 as input {}, got {}", layer->weights, node_.rank(weights));
       if (const auto held = node_.extent(weights, 0); held && *held != experts_)
-        node_.malformed(fmt::format("has {} experts in input {}, but {} columns in input 1", *held,
-                                    layer->weights, experts_));
+        node_.malformed("has {} experts in input {}, but {} columns in input 1", *held,
+                        layer->weights, experts_);
     }
     activation_ = node_.string("activation_type", "relu");
     fusion_ = node_.integer("swiglu_fusion", 0);
@@ -108,10 +106,10 @@ class Experts {
     limit_ = node_.real("swiglu_limit", std::numeric_limits<double>::infinity());
     block_ = node_.integer("block_size", 0);
     if (fusion_ < 0 || fusion_ > 2)
-      node_.malformed(fmt::format("has swiglu_fusion = {}; expected 0, 1 or 2", fusion_));
+      node_.malformed("has swiglu_fusion = {}; expected 0, 1 or 2", fusion_);
     if (activation_ == "swiglu" && (fusion_ == 0) != node_.has_operand(third_.weights)) {
-      node_.malformed(fmt::format("has swiglu_fusion = {} {} an input {} (fc3_experts_weights)",
-                                  fusion_, fusion_ == 0 ? "without" : "beside", third_.weights));
+      node_.malformed("has swiglu_fusion = {} {} an input {} (fc3_experts_weights)", fusion_,
+                      fusion_ == 0 ? "without" : "beside", third_.weights);
     }
   }
 
@@ -233,17 +231,17 @@ void import_experts(Node& node) { Experts(node, {2, 3}, {4, 5}, {6, 7}, 0).run()
 // how much each expert counts. Weights are packed whole numbers.
 void import_quantised_experts(Node& node) {
   if (const std::string type = node.string("quant_type", "int"); type != "int")
-    node.unsupported(fmt::format("has quant_type = {}; Anydim supports 'int'", quoted_name(type)));
+    node.unsupported("has quant_type = {}; Anydim supports 'int'", quoted_name(type));
   if (const std::int64_t order = node.integer("weights_prepacked", -1); order == 1)
     node.unsupported("has weights_prepacked = 1: weights in the order of one device");
   for (std::size_t i = 15; i < node.operand_count(); ++i)
-    if (node.has_operand(i)) node.unsupported(fmt::format("has an input {}", i));
+    if (node.has_operand(i)) node.unsupported("has an input {}", i);
   node.integer("accuracy_level", 0);  // how coarsely a device may compute
   const std::int64_t all = node.integer("expert_weight_bits", 4);
   const auto bits = [&](const std::string& name) {
     const std::int64_t given = node.integer(name, all);
     if (given != 2 && given != 4 && given != 8)
-      node.unsupported(fmt::format("has weights of {} bits; Anydim supports 2, 4 and 8", given));
+      node.unsupported("has weights of {} bits; Anydim supports 2, 4 and 8", given);
     return given;
   };
   const Layer first{2, 4, 3, 11, bits("fc1_expert_weight_bits")},
@@ -251,8 +249,7 @@ void import_quantised_experts(Node& node) {
       third{8, 10, 9, 13, bits("fc3_expert_weight_bits")};
   for (const Layer& layer : {first, second, third}) {
     if (node.has_operand(layer.weights) && !node.has_operand(layer.scales))
-      node.malformed(
-          fmt::format("has an input {} without scales (input {})", layer.weights, layer.scales));
+      node.malformed("has an input {} without scales (input {})", layer.weights, layer.scales);
   }
   Experts(node, first, second, third, 14).run();
 }

@@ -1,5 +1,4 @@
 // The operators of ONNX Runtime (domain com.microsoft) that multiply or gather quantised numbers.
-#include <fmt/format.h>
 
 #include <array>
 #include <bit>
@@ -21,13 +20,13 @@ using Ints = std::vector<std::int64_t>;
 std::int64_t bits_of(Node& node) {
   const std::int64_t bits = node.integer("bits", 4);
   if (bits != 2 && bits != 4 && bits != 8)
-    node.malformed(fmt::format("has bits = {}; expected 2, 4 or 8", bits));
+    node.malformed("has bits = {}; expected 2, 4 or 8", bits);
   return bits;
 }
 
 std::int64_t block_of(Node& node, std::int64_t block) {
   if (block < 16 || block > 1 << 20 || !std::has_single_bit(static_cast<std::uint64_t>(block))) {
-    node.malformed(fmt::format("has block_size = {}; expected a power of 2 from 16", block));
+    node.malformed("has block_size = {}; expected a power of 2 from 16", block);
   }
   return block;
 }
@@ -49,15 +48,15 @@ ValueId shaped(Node& node, std::size_t operand, std::string_view name, const Int
   for (std::size_t axis = 0; axis < node.rank(value); ++axis) {
     const auto extent = node.extent(value, static_cast<std::int64_t>(axis));
     if (!extent)
-      node.unsupported(fmt::format(
-          "has an input {} ({}) of a shape that is not known before it runs", operand, name));
+      node.unsupported("has an input {} ({}) of a shape that is not known before it runs", operand,
+                       name);
     held = *extent == 0 || held > (std::int64_t{1} << 50) / *extent ? 0 : held * *extent;
   }
   for (const std::int64_t dim : dims) wanted *= dim;
   if (held != wanted) {
-    node.malformed(fmt::format(
+    node.malformed(
         "takes {} elements as input {} ({}), got {}; attributes K, N, bits and block_size say so",
-        wanted, operand, name, held));
+        wanted, operand, name, held);
   }
   return node.emit(Op::reshape, {value}, {{"shape", dims}});
 }
@@ -117,22 +116,21 @@ void import_matmul_n_bits(Node& node) {
   constexpr std::int64_t most = std::int64_t{1} << 31;
   const std::int64_t rows = node.integer("N"), width = node.integer("K"), bits = bits_of(node);
   if (rows < 1 || rows > most || width < 1 || width > most)
-    node.malformed(fmt::format("has N = {} and K = {}; expected 1 to {}", rows, width, most));
+    node.malformed("has N = {} and K = {}; expected 1 to {}", rows, width, most);
   const std::int64_t block = block_of(node, node.integer("block_size")),
                      blocks = (width + block - 1) / block;
   // How coarsely the left operand may be rounded: 4 allows bytes, any other less than that.
   const bool bytes_suffice = node.integer("accuracy_level", 0) == 4;
   if (const std::int64_t order = node.integer("weight_prepacked", 0); order != 0) {
-    node.unsupported(
-        fmt::format("has weight_prepacked = {}: weights in the order of one device", order));
+    node.unsupported("has weight_prepacked = {}: weights in the order of one device", order);
   }
   if (node.has_operand(4)) node.unsupported("has an input 4 (g_idx)");
   const ValueId a = node.operand(0);
   if (const auto last = node.extent(a, -1); last && *last != width)
-    node.malformed(fmt::format("has K = {}, but rows of {} elements in input 0", width, *last));
+    node.malformed("has K = {}, but rows of {} elements in input 0", width, *last);
   if (node.dtype(node.operand(1)) != DType::U8) {
-    node.unsupported(fmt::format("has weights of {}; Anydim supports packed u8",
-                                 ir::name_of(node.dtype(node.operand(1)))));
+    node.unsupported("has weights of {}; Anydim supports packed u8",
+                     ir::name_of(node.dtype(node.operand(1))));
   }
   const DType dtype = node.dtype();
   ValueId matrix = no_value;
@@ -253,9 +251,9 @@ void import_matmul_bnb4(Node& node) {
                      block = block_of(node, node.integer("block_size")),
                      type = node.integer("quant_type");
   if (rows < 1 || rows > most || width < 1 || width > most)
-    node.malformed(fmt::format("has N = {} and K = {}; expected 1 to {}", rows, width, most));
+    node.malformed("has N = {} and K = {}; expected 1 to {}", rows, width, most);
   if (type != 0 && type != 1)
-    node.malformed(fmt::format("has quant_type = {}; expected 0 (FP4) or 1 (NF4)", type));
+    node.malformed("has quant_type = {}; expected 0 (FP4) or 1 (NF4)", type);
   node.ignore_attribute("training_mode");
   if (!node.flag("transB", true)) node.unsupported("has transB = 0, which training alone needs");
   const auto packed = node.constant_operand(1), largest = node.constant_operand(2);
@@ -264,14 +262,14 @@ void import_matmul_bnb4(Node& node) {
   const std::int64_t count = rows * width;
   if (packed->dtype() != DType::U8 || packed->elements() != (count + 1) / 2)
     node.malformed(
-        fmt::format("takes {} bytes as input 1 (B), got {} elements of {}; attributes K "
-                    "and N say so",
-                    (count + 1) / 2, packed->elements(), ir::name_of(packed->dtype())));
+        "takes {} bytes as input 1 (B), got {} elements of {}; attributes K "
+        "and N say so",
+        (count + 1) / 2, packed->elements(), ir::name_of(packed->dtype()));
   if (const std::int64_t blocks = (count + block - 1) / block; largest->elements() != blocks)
     node.malformed(
-        fmt::format("takes {} elements as input 2 (absmax), got {}; attributes K, N and "
-                    "block_size say so",
-                    blocks, largest->elements()));
+        "takes {} elements as input 2 (absmax), got {}; attributes K, N and "
+        "block_size say so",
+        blocks, largest->elements());
   const ValueId weights =
       node.constant({DType::F32,
                      {rows, width},
@@ -280,7 +278,7 @@ void import_matmul_bnb4(Node& node) {
   const ValueId columns = node.emit(Op::transpose, {weights}, {{"perm", Ints{1, 0}}});
   const ValueId a = node.operand(0);
   if (const auto last = node.extent(a, -1); last && *last != width)
-    node.malformed(fmt::format("has K = {}, but rows of {} elements in input 0", width, *last));
+    node.malformed("has K = {}, but rows of {} elements in input 0", width, *last);
   node.output(0,
               node.cast(node.emit(Op::matmul, {node.cast(a, DType::F32), columns}), node.dtype()));
 }
@@ -294,9 +292,8 @@ std::int64_t packed_width(Node& node, std::int64_t bytes, std::int64_t bits, std
   if (const auto given = node.has_operand(3) ? node.extent(node.operand(3), -1) : std::nullopt;
       given && *given != zero_bytes) {
     node.malformed(
-        fmt::format("has block_size = {} and bits = {}, so rows of {} bytes as input 3 "
-                    "(zero_points), got {}",
-                    block, bits, zero_bytes, *given));
+        "has block_size = {} and bits = {}, so rows of {} bytes as input 3 (zero_points), got {}",
+        block, bits, zero_bytes, *given);
   }
   return width;
 }
@@ -315,28 +312,27 @@ void import_gather_block_quantized(Node& node) {
   const auto& narrow = node.element_type_of(data).narrow;
   const bool packed = !narrow;
   if (packed ? node.dtype() != DType::U8 : narrow->real.has_value()) {
-    node.unsupported(fmt::format("has data of {}; Anydim supports packed u8 and integers of 4 bits",
-                                 node.element_type_of(data).text()));
+    node.unsupported("has data of {}; Anydim supports packed u8 and integers of 4 bits",
+                     node.element_type_of(data).text());
   }
   if (packed && blocked + 1 != static_cast<std::int64_t>(rank)) {
-    node.unsupported(fmt::format(
-        "has quantize_axis = {}; Anydim supports blocks of packed u8 along the last axis",
-        blocked));
+    node.unsupported(
+        "has quantize_axis = {}; Anydim supports blocks of packed u8 along the last axis", blocked);
   }
   if (gathered == blocked)
-    node.unsupported(fmt::format(
+    node.unsupported(
         "has gather_axis = quantize_axis = {}; Anydim supports blocks along another axis than the "
         "one it gathers along",
-        gathered));
+        gathered);
   if (node.rank(scales) != rank)
-    node.malformed(fmt::format("takes scales of rank {}, got {}", rank, node.rank(scales)));
+    node.malformed("takes scales of rank {}, got {}", rank, node.rank(scales));
   const auto extent = node.extent(data, blocked), blocks = node.extent(scales, blocked);
   if (!extent) node.unsupported("has data of a width that is not known before it runs");
   const std::int64_t bits = bits_of(node),
                      width = packed ? packed_width(node, *extent, bits, block) : *extent;
   if (blocks && *blocks != (width + block - 1) / block) {
-    node.malformed(fmt::format("has block_size = {}, so {} scales for {} numbers, got {}", block,
-                               (width + block - 1) / block, width, *blocks));
+    node.malformed("has block_size = {}, so {} scales for {} numbers, got {}", block,
+                   (width + block - 1) / block, width, *blocks);
   }
   const ValueId indices = node.index_operand(1);
   const auto rows = [&](ValueId of) {

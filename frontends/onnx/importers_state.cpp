@@ -27,7 +27,7 @@ ValueId integer(Node& node, std::int64_t value) {
 // An attribute of ONNX Runtime's form: states after several last steps, not the last one alone.
 void refuse_state_window(Node& node) {
   if (const std::int64_t steps = node.integer("state_window", 0); steps != 0)
-    node.unsupported(fmt::format("has state_window = {}", steps));
+    node.unsupported("has state_window = {}", steps);
 }
 
 }  // namespace
@@ -43,8 +43,7 @@ void import_tensor_scatter(Node& node) {
   if (axis == 0) node.malformed("has axis = 0, which is the batch's");
   const std::string mode = node.string("mode", "linear");
   if (mode != "linear" && mode != "circular") {
-    node.malformed(
-        fmt::format("takes 'linear' or 'circular' as attribute 'mode', got {}", quoted_name(mode)));
+    node.malformed("takes 'linear' or 'circular' as attribute 'mode', got {}", quoted_name(mode));
   }
   const ValueId capacity = node.without_axes(node.dim_of(past, axis), {0}),
                 steps = node.without_axes(node.dim_of(update, axis), {0});
@@ -87,15 +86,15 @@ void import_tensor_scatter(Node& node) {
 void import_causal_conv(Node& node) {
   const std::string activation = node.string("activation", "none");
   if (activation != "none" && activation != "silu" && activation != "swish") {
-    node.malformed(fmt::format("takes 'none', 'silu' or 'swish' as attribute 'activation', got {}",
-                               quoted_name(activation)));
+    node.malformed("takes 'none', 'silu' or 'swish' as attribute 'activation', got {}",
+                   quoted_name(activation));
   }
   refuse_state_window(node);
   if (const std::int64_t sides = node.integer("ndim", 1); sides != 1)
-    node.unsupported(fmt::format("has ndim = {}; Anydim supports 1", sides));
+    node.unsupported("has ndim = {}; Anydim supports 1", sides);
   const std::int64_t dilation = node.integer("dilation", 1);
   if (dilation < 1 || dilation > 1024)
-    node.unsupported(fmt::format("has dilation = {}; Anydim supports 1 to 1024", dilation));
+    node.unsupported("has dilation = {}; Anydim supports 1 to 1024", dilation);
   const bool channels_last = node.flag("channels_last", false);
   // x and the state have the positions last from here on.
   const auto turned = [&](ValueId value) {
@@ -103,16 +102,15 @@ void import_causal_conv(Node& node) {
   };
   const ValueId given = node.operand(0), weight = node.operand(1);
   if (node.rank(given) != 3 || node.rank(weight) != 3) {
-    node.malformed(fmt::format("takes rank 3 as inputs 0 and 1, got {} and {}", node.rank(given),
-                               node.rank(weight)));
+    node.malformed("takes rank 3 as inputs 0 and 1, got {} and {}", node.rank(given),
+                   node.rank(weight));
   }
   const ValueId x = turned(given);
   const DType dtype = node.dtype(), computed = computed_in(dtype);
   const auto taps = node.extent(weight, 2);
   if (!taps) node.unsupported("has a kernel of a length that is not known before it runs");
   if (*taps < 1 || *taps > 1024)
-    node.unsupported(
-        fmt::format("has a kernel of {} positions; Anydim supports from 1 to 1024", *taps));
+    node.unsupported("has a kernel of {} positions; Anydim supports from 1 to 1024", *taps);
   const std::int64_t reach = (*taps - 1) * dilation;
   ValueId state = node.optional_operand(3);
   if (state != no_value) state = turned(state);
@@ -122,7 +120,7 @@ void import_causal_conv(Node& node) {
                   {{"axis", std::int64_t{0}}});
     state = node.emit(Op::dyn_full, {node.scalar(dtype, 0), shape});
   } else if (const auto held = node.extent(state, 2); held && *held != reach) {
-    node.malformed(fmt::format("takes a past_state of {} positions, got {}", reach, *held));
+    node.malformed("takes a past_state of {} positions, got {}", reach, *held);
   }
   const ValueId all = node.emit(Op::concat, {state, x}, {{"axis", std::int64_t{2}}});
   const ValueId wide = node.cast(all, computed),
@@ -151,8 +149,8 @@ void import_linear_attention(Node& node) {
   const bool read_again = query_heads > 0 && heads > query_heads && node.opset() == 1;
   if (heads < 1 || query_heads < 1 ||
       (read_again ? heads % query_heads : query_heads % heads) != 0) {
-    node.malformed(fmt::format("has kv_num_heads = {}, which does not divide q_num_heads = {}",
-                               heads, query_heads));
+    node.malformed("has kv_num_heads = {}, which does not divide q_num_heads = {}", heads,
+                   query_heads);
   }
   refuse_state_window(node);
   node.integer("chunk_size", 64);  // how a device may compute it
@@ -160,18 +158,16 @@ void import_linear_attention(Node& node) {
   const bool gated = rule == "gated" || rule == "gated_delta",
              corrected = rule == "delta" || rule == "gated_delta";
   if (!gated && !corrected && rule != "linear")
-    node.malformed(fmt::format("has the update_rule {}", quoted_name(rule)));
+    node.malformed("has the update_rule {}", quoted_name(rule));
   if (node.has_operand(4) != gated)
-    node.malformed(
-        fmt::format("{} a decay (input 4) with update_rule = '{}'", gated ? "lacks" : "has", rule));
+    node.malformed("{} a decay (input 4) with update_rule = '{}'", gated ? "lacks" : "has", rule);
   if (node.has_operand(5) != corrected) {
-    node.malformed(fmt::format("{} a beta (input 5) with update_rule = '{}'",
-                               corrected ? "lacks" : "has", rule));
+    node.malformed("{} a beta (input 5) with update_rule = '{}'", corrected ? "lacks" : "has",
+                   rule);
   }
   for (const std::size_t i : {0u, 1u, 2u}) {
     if (node.rank(node.operand(i)) != 3)
-      node.malformed(
-          fmt::format("takes rank 3 as input {}, got {}", i, node.rank(node.operand(i))));
+      node.malformed("takes rank 3 as input {}, got {}", i, node.rank(node.operand(i)));
   }
   const DType dtype = node.dtype(), computed = computed_in(dtype);
   const auto split = [&](std::size_t operand, std::int64_t count, std::string_view attribute) {
@@ -190,12 +186,10 @@ void import_linear_attention(Node& node) {
   const auto per_head = [&](std::size_t operand, bool elements) {
     const auto width = node.extent(node.operand(operand), -1);
     if (!width)
-      node.unsupported(
-          fmt::format("has an input {} of a width that is not known before it runs", operand));
+      node.unsupported("has an input {} of a width that is not known before it runs", operand);
     const std::int64_t count = *width == 1 ? 1 : heads;
     if (*width != count && !(elements && *width == heads * *key_size)) {
-      node.malformed(
-          fmt::format("takes {} numbers a step as input {}, got {}", heads, operand, *width));
+      node.malformed("takes {} numbers a step as input {}, got {}", heads, operand, *width);
     }
     return split(operand, count, "kv_num_heads");
   };

@@ -1,6 +1,5 @@
 #include "frontends/onnx/newer_fields.h"
 
-#include <fmt/format.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/wire_format_lite.h>
 
@@ -57,8 +56,8 @@ std::vector<onnx::AttributeProto> attribute_defaults(const onnx::FunctionProto& 
   for (const std::string& bytes : fields(function.unknown_fields(), function_attribute_proto)) {
     if (!defaults.emplace_back().ParseFromString(bytes))
       throw Error(ErrorKind::Malformed,
-                  fmt::format("the model's function {} has an attribute that cannot be read",
-                              quoted_name(function.name())));
+                  "the model's function {} has an attribute that cannot be read",
+                  quoted_name(function.name()));
   }
   return defaults;
 }

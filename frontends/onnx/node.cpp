@@ -33,7 +33,7 @@ std::string Node::description() const {
 }
 
 void Node::refuse(ErrorKind kind, std::string_view reason) const {
-  throw Error(kind, fmt::format("{} {}", description(), reason));
+  throw Error(kind, "{} {}", description(), reason);
 }
 
 bool Node::has_operand(std::size_t index) const { return optional_operand(index) != ir::no_value; }

@@ -59,8 +59,8 @@ Opsets opsets_of(const onnx::ModelProto& model) {
     opsets.set(import.domain(), version_of(import));
     if (!canonical_domain(import.domain()).empty()) continue;
     if (opset && *opset != import.version()) {
-      throw Error(ErrorKind::Malformed,
-                  fmt::format("the model names two opsets, {} and {}", *opset, import.version()));
+      throw Error(ErrorKind::Malformed, "the model names two opsets, {} and {}", *opset,
+                  import.version());
     }
     opset = import.version();
   }
@@ -76,8 +76,8 @@ int version_of(const onnx::OperatorSetIdProto& import) {
 
 void check_opset(std::string_view user, std::int64_t opset) {
   if (opset >= first_opset && opset <= last_opset) return;
-  throw Error(ErrorKind::Unsupported, fmt::format("{} uses opset {}; Anydim supports {} to {}",
-                                                  user, opset, first_opset, last_opset));
+  throw Error(ErrorKind::Unsupported, "{} uses opset {}; Anydim supports {} to {}", user, opset,
+              first_opset, last_opset);
 }
 
 void check_standard_named(const onnx::ModelProto& model, const Opsets& opsets) {
@@ -131,9 +131,8 @@ void refuse_unsupported(const onnx::GraphProto& graph, const Opsets& opsets) {
         ". ZipMap makes maps of a classifier's scores: export the model with zipmap=False, which "
         "leaves them a tensor, or take the node out and name its input an output";
   }
-  throw Error(ErrorKind::Unsupported,
-              fmt::format("model uses {} operator{} that Anydim does not support: {}", uses.size(),
-                          uses.size() == 1 ? "" : "s", list));
+  throw Error(ErrorKind::Unsupported, "model uses {} operator{} that Anydim does not support: {}",
+              uses.size(), uses.size() == 1 ? "" : "s", list);
 }
 
 }  // namespace anydim::frontends

@@ -1,6 +1,5 @@
 #include "frontends/onnx/weights_apart.h"
 
-#include <fmt/format.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/wire_format_lite.h>
@@ -139,8 +138,7 @@ ModelFile::ModelFile(FileDescriptor descriptor, std::string name)
 ModelFile::Stamp ModelFile::stamp() const {
   struct stat status{};
   if (::fstat(descriptor_.number(), &status) != 0)
-    throw Error(ErrorKind::Malformed,
-                fmt::format("cannot read {}: {}", name_, std::strerror(errno)));
+    throw Error(ErrorKind::Malformed, "cannot read {}: {}", name_, std::strerror(errno));
   return {status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
 }
 
@@ -156,17 +154,15 @@ class ModelFile::Source : public ir::TensorSource {
                                   static_cast<off_t>(extent_.offset + done));
       if (got < 0 && errno == EINTR) continue;
       if (got < 0)
-        throw Error(ErrorKind::Malformed,
-                    fmt::format("cannot read {}: {}", file_->name_, std::strerror(errno)));
+        throw Error(ErrorKind::Malformed, "cannot read {}: {}", file_->name_, std::strerror(errno));
       if (got == 0) break;  // the stamp tells
       done += static_cast<std::size_t>(got);
     }
     if (file_->stamp() != file_->opened_)
-      throw Error(
-          ErrorKind::Malformed,
-          fmt::format("{} was changed while it was in use: expected the contents that were loaded; "
-                      "load it again, and replace models by renaming a new file over the old one",
-                      file_->name_));
+      throw Error(ErrorKind::Malformed,
+                  "{} was changed while it was in use: expected the contents that were loaded; "
+                  "load it again, and replace models by renaming a new file over the old one",
+                  file_->name_);
   }
 
  private:

@@ -1,7 +1,5 @@
 #include "ir/dims/dim.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -46,17 +44,17 @@ void measure(Dim::Node& node) {
   for (const Dim& operand : node.operands) include(operand);
   if (!node.operands.empty()) ++depth;
   if (size > maximum_size) {
-    throw Error(ErrorKind::Unsupported,
-                fmt::format("a dim expression grew beyond {} terms and operands; simplify the "
-                            "model's shape arithmetic",
-                            maximum_size));
+    throw Error(
+        ErrorKind::Unsupported,
+        "a dim expression grew beyond {} terms and operands; simplify the model's shape arithmetic",
+        maximum_size);
   }
   if (depth > maximum_depth) {
     throw Error(
         ErrorKind::Unsupported,
-        fmt::format(
-            "a dim expression nests deeper than {} levels; simplify the model's shape arithmetic",
-            maximum_depth));
+
+        "a dim expression nests deeper than {} levels; simplify the model's shape arithmetic",
+        maximum_depth);
   }
   node.size = static_cast<std::uint32_t>(size);
   node.depth = depth;
@@ -265,8 +263,8 @@ std::string abbreviated(const Dim& dim) {
 }
 
 void throw_overflow(const std::string& expression) {
-  throw Error(ErrorKind::Inputs,
-              fmt::format("the dim expression {} leaves the range of 64-bit integers", expression));
+  throw Error(ErrorKind::Inputs, "the dim expression {} leaves the range of 64-bit integers",
+              expression);
 }
 
 namespace {

@@ -1,5 +1,4 @@
 // min, max, select and broadcast.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
@@ -46,9 +45,9 @@ Dim choose(Dim::Kind kind, std::vector<Dim> operands, Facts* facts) {
   if (flat.size() > maximum_choices) {
     throw Error(
         ErrorKind::Unsupported,
-        fmt::format(
-            "a min or max of dims has more than {} operands; simplify the model's shape arithmetic",
-            maximum_choices));
+
+        "a min or max of dims has more than {} operands; simplify the model's shape arithmetic",
+        maximum_choices);
   }
   std::ranges::sort(flat, before);
   const std::int64_t neutral = kind == Dim::Kind::Min ? INT64_MAX : INT64_MIN;

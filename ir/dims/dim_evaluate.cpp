@@ -229,12 +229,11 @@ std::int64_t Dim::evaluate(const std::function<std::int64_t(const DimLeaf&)>& lo
   try {
     return Evaluation(lookup).value(*this);
   } catch (const Overflow&) {
-    throw Error(ErrorKind::Inputs,
-                fmt::format("the dim expression {} leaves the range of 64-bit integers{}",
-                            abbreviated(*this), values_text(*this, lookup)));
+    throw Error(ErrorKind::Inputs, "the dim expression {} leaves the range of 64-bit integers{}",
+                abbreviated(*this), values_text(*this, lookup));
   } catch (const ZeroDivision&) {
-    throw Error(ErrorKind::Inputs, fmt::format("the dim expression {} divides by zero{}",
-                                               abbreviated(*this), values_text(*this, lookup)));
+    throw Error(ErrorKind::Inputs, "the dim expression {} divides by zero{}", abbreviated(*this),
+                values_text(*this, lookup));
   }
 }
 

@@ -152,9 +152,9 @@ Polynomial multiply(const Polynomial& a, const Polynomial& b) {
     return multiply(b, a.terms[0].coefficient, a.terms[0].factors);
   if (a.terms.size() * b.terms.size() > maximum_products) {
     throw Error(ErrorKind::Unsupported,
-                fmt::format("a product of dim expressions with {} and {} terms is too large to "
-                            "expand; simplify the model's shape arithmetic",
-                            a.terms.size(), b.terms.size()));
+                "a product of dim expressions with {} and {} terms is too large to "
+                "expand; simplify the model's shape arithmetic",
+                a.terms.size(), b.terms.size());
   }
   Polynomial product = multiply(a, b.constant, {});
   std::vector<Dim::Term> all;

@@ -71,11 +71,11 @@ bool SymbolTable::narrow(const std::string& name, Interval range, const std::str
     const auto because = [](const std::string& text) {
       return text.empty() ? std::string("as declared") : text;
     };
-    throw Error(ErrorKind::Unsupported,
-                fmt::format("dimension '{}' can have no value: it is in [{}, {}] ({}), but must be "
-                            "in [{}, {}] ({})",
-                            printable(name), info.low, info.high, because(info.reason), range.low,
-                            range.high, because(reason)));
+    throw Error(
+        ErrorKind::Unsupported,
+        "dimension '{}' can have no value: it is in [{}, {}] ({}), but must be in [{}, {}] ({})",
+        printable(name), info.low, info.high, because(info.reason), range.low, range.high,
+        because(reason));
   }
   if (met.low == info.low && met.high == info.high) return false;
   info.low = met.low;

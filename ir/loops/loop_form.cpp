@@ -1,7 +1,5 @@
 #include "ir/loops/loop_form.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <initializer_list>
 #include <set>
@@ -159,8 +157,8 @@ LoopForm derive_loop_form(const Region& region) {
   LoopFormResult result =
       derive_loop_form(region.body, body.bindings, body.parameters, body.results);
   if (!result.form)
-    throw Error(ErrorKind::Unsupported,
-                fmt::format("region {} cannot be one kernel: {}", region.name, result.reason));
+    throw Error(ErrorKind::Unsupported, "region {} cannot be one kernel: {}", region.name,
+                result.reason);
   return std::move(*result.form);
 }
 

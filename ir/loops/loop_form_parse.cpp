@@ -1,7 +1,5 @@
 #include "ir/loops/loop_form_parse.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <tuple>
@@ -209,8 +207,8 @@ class LoopFormParser {
       statement();
       const Token name = tokens_.peek();
       if (reader_.step_name() != static_cast<std::int32_t>(program.steps.size()))
-        tokens_.fail(name, fmt::format("expected the next step, #{}, found '#{}'",
-                                       program.steps.size(), name.text));
+        tokens_.fail(name, "expected the next step, #{}, found '#{}'", program.steps.size(),
+                     name.text);
       tokens_.expect(":");
       const DType dtype = reader_.dtype();
       tokens_.expect("=");

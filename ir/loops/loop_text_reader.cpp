@@ -74,7 +74,7 @@ void LoopTextReader::symbols() {
     const Token name = tokens_.take();
     if (name.text.empty()) tokens_.fail(name, "a symbol has a name");
     if (form_.symbols.contains(name.text))
-      tokens_.fail(name, fmt::format("symbol {} is declared twice", symbol_text(name.text)));
+      tokens_.fail(name, "symbol {} is declared twice", symbol_text(name.text));
     form_.symbols.declare(name.text, read_symbol_info(tokens_, scope_));
   } while (tokens_.accept(","));
 }
@@ -127,9 +127,10 @@ Dim LoopTextReader::inside_kernel(const Token& token) {
     const auto number =
         token.text.empty() ? std::nullopt : whole<std::int64_t>(token.text.substr(1));
     if (!number || !is_role(static_cast<LoopRole>(token.text[0])))
-      tokens_.fail(token, fmt::format("expected a loop variable, $ and the letter of a kind of "
-                                      "loop and a number as in $m0, found '${}'",
-                                      token.text));
+      tokens_.fail(token,
+                   "expected a loop variable, $ and the letter of a kind of loop and a number as "
+                   "in $m0, found '${}'",
+                   token.text);
     return Dim::of(loop_leaf(static_cast<LoopRole>(token.text[0]), *number));
   }
   return Dim::of(step_leaf_of(token, token.text));
@@ -140,7 +141,7 @@ DimLeaf LoopTextReader::step_leaf_of(const Token& token, std::string_view text) 
   const auto program = point == text.npos ? 0 : whole<std::int32_t>(text.substr(0, point));
   const auto position = whole<std::int32_t>(point == text.npos ? text : text.substr(point + 1));
   if (!program || !position || (*program == 0) != (point == text.npos))
-    tokens_.fail(token, fmt::format("expected a step, # and its number, found '#{}'", token.text));
+    tokens_.fail(token, "expected a step, # and its number, found '#{}'", token.text);
   return step_leaf(*position, static_cast<std::uint32_t>(*program));
 }
 
@@ -169,9 +170,9 @@ Iteration LoopTextReader::counted(const DimLeaf& variable, Dim extent, std::size
   Iteration iteration{variable, std::move(extent)};
   for (const Iteration& other : iterations_)
     if (other.variable == iteration.variable && !(other.extent == iteration.extent))
-      tokens_.fail(begin, fmt::format("the loop variable {} has the extents {} and {}",
-                                      to_string(iteration.variable), other.extent.to_string(),
-                                      iteration.extent.to_string()));
+      tokens_.fail(begin, "the loop variable {} has the extents {} and {}",
+                   to_string(iteration.variable), other.extent.to_string(),
+                   iteration.extent.to_string());
   iterations_.push_back(iteration);
   return iteration;
 }
@@ -206,22 +207,21 @@ std::vector<ScalarStep::Condition> LoopTextReader::where() {
 std::int32_t LoopTextReader::step_name() {
   const Token token = tokens_.expect(TokenKind::StepName, "a step, # and its number");
   const auto position = whole<std::int32_t>(token.text);
-  if (!position)
-    tokens_.fail(token, fmt::format("expected a step, # and its number, found '#{}'", token.text));
+  if (!position) tokens_.fail(token, "expected a step, # and its number, found '#{}'", token.text);
   return *position;
 }
 
 std::int32_t LoopTextReader::number(const char* what) {
   const Token token = tokens_.expect(TokenKind::Number, what);
   const auto value = whole<std::int32_t>(token.text);
-  if (!value) tokens_.fail(token, fmt::format("expected {}, found '{}'", what, token.text));
+  if (!value) tokens_.fail(token, "expected {}, found '{}'", what, token.text);
   return *value;
 }
 
 void LoopTextReader::expect_number(std::int32_t wanted, const char* what) {
   const Token token = tokens_.peek();
   if (number(what) != wanted)
-    tokens_.fail(token, fmt::format("expected {}, {}, found '{}'", what, wanted, token.text));
+    tokens_.fail(token, "expected {}, {}, found '{}'", what, wanted, token.text);
 }
 
 DType LoopTextReader::dtype() { return read_dtype(tokens_); }
@@ -277,10 +277,10 @@ ScalarStep LoopTextReader::step(DType dtype) {
   } else {
     const std::optional<Op> op = op_named(first.text);
     if (!op || !info(*op).has(traits::elementwise))
-      tokens_.fail(first, fmt::format("expected what the step does: a number, load, extent, index, "
-                                      "guarded, accumulated, scratch or an elementwise op, found "
-                                      "'{}'",
-                                      first.text));
+      tokens_.fail(first,
+                   "expected what the step does: a number, load, extent, index, guarded, "
+                   "accumulated, scratch or an elementwise op, found '{}'",
+                   first.text);
     step.kind = step::Apply{*op};
     step.operands = operands();
     attributes(step);
@@ -299,14 +299,13 @@ void LoopTextReader::attributes(ScalarStep& step) {
       const Token name = tokens_.expect(TokenKind::Identifier, "the name of an attribute");
       const auto found = kept.find(name.text);
       if (found == kept.end() || !std::holds_alternative<std::int64_t>(found->second))
-        tokens_.fail(name, fmt::format("steps of {} have no attribute {}", info(applied.op).text,
-                                       name.text));
+        tokens_.fail(name, "steps of {} have no attribute {}", info(applied.op).text, name.text);
       tokens_.expect("=");
       const std::size_t begin = tokens_.peek().offset;
       const std::int32_t value = number("0 or 1");
-      if (value > 1) tokens_.fail(begin, fmt::format("expected 0 or 1, found '{}'", value));
+      if (value > 1) tokens_.fail(begin, "expected 0 or 1, found '{}'", value);
       if (!binding.attributes.emplace(name.text, std::int64_t{value}).second)
-        tokens_.fail(name, fmt::format("the attribute {} is given twice", name.text));
+        tokens_.fail(name, "the attribute {} is given twice", name.text);
     } while (tokens_.accept(","));
     tokens_.expect("}");
   }

@@ -115,9 +115,8 @@ class Frame {
       if (!leaf.is_symbol()) return tensor(leaf.value).integer_at(leaf.element);
       const auto found = symbols_.find(leaf.symbol);
       if (found == symbols_.end()) {
-        throw Error(ErrorKind::Inputs,
-                    fmt::format("@{}: the symbol {} has no value where {} is needed.",
-                                function_.name, leaf.symbol, print(function_, dim)));
+        throw Error(ErrorKind::Inputs, "@{}: the symbol {} has no value where {} is needed.",
+                    function_.name, leaf.symbol, print(function_, dim));
       }
       return found->second;
     });
@@ -240,9 +239,8 @@ class Frame {
     const std::int64_t wanted =
         given(binding, operand) ? tensor(binding.operands[operand]).integer_at(0) : otherwise;
     if (wanted < -count || wanted >= count) {
-      throw Error(ErrorKind::Inputs,
-                  fmt::format("{}: expected a position from {} to {}, got {}",
-                              describe(function_, binding), -count, count - 1, wanted));
+      throw Error(ErrorKind::Inputs, "{}: expected a position from {} to {}, got {}",
+                  describe(function_, binding), -count, count - 1, wanted);
     }
     return static_cast<std::size_t>(wanted < 0 ? wanted + count : wanted);
   }
@@ -250,9 +248,8 @@ class Frame {
   Tensor list_concat(const Binding& binding) const {
     const Items& list = elements(binding.operands[0]);
     if (list.empty()) {
-      throw Error(ErrorKind::Inputs,
-                  fmt::format("{}: expected a list of at least one tensor, got an empty one",
-                              describe(function_, binding)));
+      throw Error(ErrorKind::Inputs, "{}: expected a list of at least one tensor, got an empty one",
+                  describe(function_, binding));
     }
     const bool new_axis = integer_attribute(binding, "new_axis") != 0;
     const auto rank = static_cast<std::int64_t>(list[0].tensor.rank() + (new_axis ? 1 : 0));
@@ -266,13 +263,12 @@ class Frame {
       for (std::size_t i = 0; i < dims.size(); ++i) {
         if (dims[i] == parts[0].dims()[i] || (!new_axis && static_cast<std::int64_t>(i) == axis))
           continue;
-        throw Error(
-            ErrorKind::Inputs,
-            fmt::format(
-                "{}: the list's tensors have shapes ({}) and ({}); expected equal extents{}",
-                describe(function_, binding), fmt::join(list[0].tensor.dims(), ", "),
-                fmt::join(item.tensor.dims(), ", "),
-                new_axis ? "" : fmt::format(" but for dimension {}", axis)));
+        throw Error(ErrorKind::Inputs,
+
+                    "{}: the list's tensors have shapes ({}) and ({}); expected equal extents{}",
+                    describe(function_, binding), fmt::join(list[0].tensor.dims(), ", "),
+                    fmt::join(item.tensor.dims(), ", "),
+                    new_axis ? "" : fmt::format(" but for dimension {}", axis));
       }
     }
     Binding concat{.op = Op::concat};
@@ -293,10 +289,9 @@ class Frame {
   Tensor check_shape(const Binding& binding) {
     const Tensor& tensor = values_[binding.operands[0]].tensor;
     if (tensor.rank() != binding.dims.size()) {
-      throw Error(ErrorKind::Inputs, fmt::format("@{}: {}: %{}: expected rank {}, got {}.",
-                                                 function_.name, describe(function_, binding),
-                                                 function_.values[binding.operands[0]].name,
-                                                 binding.dims.size(), tensor.rank()));
+      throw Error(ErrorKind::Inputs, "@{}: {}: %{}: expected rank {}, got {}.", function_.name,
+                  describe(function_, binding), function_.values[binding.operands[0]].name,
+                  binding.dims.size(), tensor.rank());
     }
     for (std::size_t i = 0; i < binding.dims.size(); ++i) {
       const Dim& dim = binding.dims[i];
@@ -357,8 +352,8 @@ class Frame {
 
   Items call(const Binding& binding, std::uint32_t index, Items inputs) {
     if (depth_ >= deepest_call) {
-      throw Error(ErrorKind::Resource, fmt::format("{}: calls nest more than {} deep.",
-                                                   describe(function_, binding), deepest_call));
+      throw Error(ErrorKind::Resource, "{}: calls nest more than {} deep.",
+                  describe(function_, binding), deepest_call);
     }
     const Function& callee = module_.functions[index];
     // Symbols come from the parameters that are tensors.
@@ -437,9 +432,9 @@ class Frame {
     for (const Tensor& element : elements) {
       if (element.dims() != elements[0].dims()) {
         throw Error(ErrorKind::Inputs,
-                    fmt::format("{}: scanned values have shapes ({}) and ({}); expected one shape.",
-                                describe(function_, binding), fmt::join(elements[0].dims(), ", "),
-                                fmt::join(element.dims(), ", ")));
+                    "{}: scanned values have shapes ({}) and ({}); expected one shape.",
+                    describe(function_, binding), fmt::join(elements[0].dims(), ", "),
+                    fmt::join(element.dims(), ", "));
       }
       to = std::ranges::copy(element.bytes(), to).out;
     }
@@ -469,7 +464,7 @@ std::vector<Tensor> evaluate(const Module& module, const Function& function,
   std::vector<Tensor> results;
   for (Item& item : Frame(module, function, std::move(symbols), 0).run(std::move(items))) {
     if (item.elements != nullptr)
-      throw Error(ErrorKind::Unsupported, fmt::format("@{}: a result is no tensor", function.name));
+      throw Error(ErrorKind::Unsupported, "@{}: a result is no tensor", function.name);
     results.push_back(std::move(item.tensor));
   }
   return results;

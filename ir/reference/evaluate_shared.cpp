@@ -46,7 +46,7 @@ std::vector<std::size_t> OpCall::axes(const Extents& given, std::size_t rank) co
 }
 
 void OpCall::fail(const std::string& message) const {
-  throw Error(ErrorKind::Inputs, fmt::format("{}: {}.", describe(function, binding), message));
+  throw Error(ErrorKind::Inputs, "{}: {}.", describe(function, binding), message);
 }
 
 Extents strides_of(const Extents& dims) {

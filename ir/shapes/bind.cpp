@@ -20,8 +20,8 @@ class Binder {
   SymbolValues run() {
     const std::vector<ValueId>& parameters = function_.body.parameters;
     if (parameters.size() != inputs_.size()) {
-      throw Error(ErrorKind::Inputs, fmt::format("@{}: expected {} inputs, got {}.", function_.name,
-                                                 parameters.size(), inputs_.size()));
+      throw Error(ErrorKind::Inputs, "@{}: expected {} inputs, got {}.", function_.name,
+                  parameters.size(), inputs_.size());
     }
     for (std::size_t i = 0; i < parameters.size(); ++i) check_form(i);
     for (std::size_t i = 0; i < parameters.size(); ++i) bind_plain_symbols(i);
@@ -44,26 +44,23 @@ class Binder {
 
   [[noreturn]] void fail(Place place, const std::string& symbol, const std::string& expected,
                          const std::string& explanation = {}) const {
-    throw Error(ErrorKind::Inputs,
-                fmt::format("input '{}', dimension {}{}: expected {}, got {}{}.",
-                            name_of_input(place.input), place.dimension,
-                            symbol.empty() ? "" : fmt::format(" ({})", symbol), expected,
-                            inputs_[place.input].dims[place.dimension], explanation));
+    throw Error(ErrorKind::Inputs, "input '{}', dimension {}{}: expected {}, got {}{}.",
+                name_of_input(place.input), place.dimension,
+                symbol.empty() ? "" : fmt::format(" ({})", symbol), expected,
+                inputs_[place.input].dims[place.dimension], explanation);
   }
 
   void check_form(std::size_t input) const {
     const TensorType& type = type_of(input);
     const InputShape& given = inputs_[input];
     if (given.dtype != type.dtype) {
-      throw Error(ErrorKind::Inputs,
-                  fmt::format("input '{}': expected dtype {}, got {}.", name_of_input(input),
-                              name_of(type.dtype), name_of(given.dtype)));
+      throw Error(ErrorKind::Inputs, "input '{}': expected dtype {}, got {}.", name_of_input(input),
+                  name_of(type.dtype), name_of(given.dtype));
     }
     if (given.dims.size() != type.rank()) {
-      throw Error(ErrorKind::Inputs,
-                  fmt::format("input '{}': expected rank {}, got rank {} with shape ({}).",
-                              name_of_input(input), type.rank(), given.dims.size(),
-                              fmt::join(given.dims, ", ")));
+      throw Error(ErrorKind::Inputs, "input '{}': expected rank {}, got rank {} with shape ({}).",
+                  name_of_input(input), type.rank(), given.dims.size(),
+                  fmt::join(given.dims, ", "));
     }
   }
 
@@ -115,10 +112,9 @@ class Binder {
     const auto found = leaf.is_symbol() ? values_.find(leaf.symbol) : values_.end();
     if (found != values_.end()) return found->second;
     throw Error(ErrorKind::Unsupported,
-                fmt::format("input '{}', dimension {}: {} depends on something that no input's "
-                            "dimension gives by itself.",
-                            name_of_input(input), dimension,
-                            print(function_, type_of(input).dims[dimension])));
+                "input '{}', dimension {}: {} depends on something that no input's "
+                "dimension gives by itself.",
+                name_of_input(input), dimension, print(function_, type_of(input).dims[dimension]));
   }
 
   const Function& function_;

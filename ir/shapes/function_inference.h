@@ -1,6 +1,8 @@
 // Inference of one function. Internal to ir/shapes/infer*.cpp.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <deque>
 #include <functional>
 #include <map>
@@ -59,7 +61,14 @@ class FunctionInferrer {
               std::int32_t axis = -1);
   bool may_narrow(const Precondition& precondition) const;
   [[noreturn]] void contradiction(const Binding& binding, const Precondition& precondition) const;
-  [[noreturn]] void malformed(const Binding& binding, const std::string& message) const;
+  [[noreturn]] void malformed(const Binding& binding, std::string_view message) const;
+  // The message as fmt::format takes it, in parts.
+  template <typename First, typename... Rest>
+  [[noreturn]] void malformed(const Binding& binding, fmt::format_string<First, Rest...> message,
+                              First&& first, Rest&&... rest) const {
+    malformed(binding,
+              fmt::format(message, std::forward<First>(first), std::forward<Rest>(rest)...));
+  }
 
   // ---- infer_demands.cpp: types that the author declared
   void find_declared();

@@ -24,9 +24,8 @@ FunctionInferrer::FunctionInferrer(ModuleInference& owner, Function& function,
     : owner_(owner), function_(function), result_(result), kind_(kind) {
   for (const ValueId parameter : function.body.parameters) {
     if (function.values[parameter].type.kind == Type::Kind::Unknown) {
-      throw Error(ErrorKind::Malformed,
-                  fmt::format("function @{}: parameter %{} has no type.", function.name,
-                              function.values[parameter].name));
+      throw Error(ErrorKind::Malformed, "function @{}: parameter %{} has no type.", function.name,
+                  function.values[parameter].name);
     }
     for (const Dim& dim : function.values[parameter].type.tensor.dims) {
       if (dim.kind() == Dim::Kind::Symbol) parameter_symbols_.insert(dim.leaf().symbol);
@@ -113,9 +112,8 @@ void FunctionInferrer::infer_binding(Binding& binding) {
   for (const ValueId operand : binding.operands) facts_.push_back(facts_of(operand));
   RuleResult rule = apply_shape_rule(function_, binding, facts_, function_.symbols);
   if (rule.types.size() != binding.results.size()) {
-    throw Error(ErrorKind::Malformed,
-                fmt::format("{}: expected {} results, got {}.", describe(function_, binding),
-                            rule.types.size(), binding.results.size()));
+    throw Error(ErrorKind::Malformed, "{}: expected {} results, got {}.",
+                describe(function_, binding), rule.types.size(), binding.results.size());
   }
   for (const Count& count : rule.counts) {
     const auto [result, axis] = count.places.front();
@@ -274,9 +272,10 @@ void FunctionInferrer::require_known_symbols(const Binding& binding) const {
         continue;
       const SymbolInfo* symbol = function_.symbols.find(leaf.symbol);
       if (symbol == nullptr || !symbol->unbacked)
-        malformed(binding, fmt::format("expected symbols that have a value here, got {}, which no "
-                                       "parameter's type mentions and nothing before binds",
-                                       leaf.symbol));
+        malformed(binding,
+                  "expected symbols that have a value here, got {}, which no parameter's type "
+                  "mentions and nothing before binds",
+                  leaf.symbol);
     }
   }
 }
@@ -346,8 +345,8 @@ void FunctionInferrer::contradiction(const Binding& binding,
   throw Error(ErrorKind::Malformed, message);
 }
 
-void FunctionInferrer::malformed(const Binding& binding, const std::string& message) const {
-  throw Error(ErrorKind::Malformed, fmt::format("{}: {}.", describe(function_, binding), message));
+void FunctionInferrer::malformed(const Binding& binding, std::string_view message) const {
+  throw Error(ErrorKind::Malformed, "{}: {}.", describe(function_, binding), message);
 }
 
 void ModuleInference::infer_callee(std::size_t index) {

@@ -13,7 +13,7 @@ namespace anydim::ir {
 
 const TensorType& FunctionInferrer::tensor_result(const Binding& binding, ValueId id) const {
   if (!function_.values[id].type.is_tensor())
-    malformed(binding, fmt::format("%{} is not a tensor", function_.values[id].name));
+    malformed(binding, "%{} is not a tensor", function_.values[id].name);
   return function_.tensor_type(id);
 }
 
@@ -22,9 +22,9 @@ void FunctionInferrer::expect_alike(const Binding& binding, const Type& a, const
   if (same_form(a, b)) return;
   const bool ranks = a.is_tensor() && b.is_tensor() && a.tensor.dtype == b.tensor.dtype;
   throw Error(ranks ? ErrorKind::Unsupported : ErrorKind::Malformed,
-              fmt::format("{}: {} must have one {}, got {} and {}.", describe(function_, binding),
-                          what, a.is_tensor() && b.is_tensor() ? "dtype and rank" : "type",
-                          print(function_, a), print(function_, b)));
+              "{}: {} must have one {}, got {} and {}.", describe(function_, binding), what,
+              a.is_tensor() && b.is_tensor() ? "dtype and rank" : "type", print(function_, a),
+              print(function_, b));
 }
 
 void FunctionInferrer::expect_scalar(const Binding& binding, std::size_t operand, DType dtype,
@@ -32,8 +32,8 @@ void FunctionInferrer::expect_scalar(const Binding& binding, std::size_t operand
   if (binding.operands[operand] == no_value) return;
   const TensorType& given = tensor_result(binding, binding.operands[operand]);
   if (given.dtype == dtype && given.rank() == 0) return;
-  malformed(binding, fmt::format("{}, operand {}, must be {} of rank 0, got {}", what, operand,
-                                 name_of(dtype), text_of(given, function_)));
+  malformed(binding, "{}, operand {}, must be {} of rank 0, got {}", what, operand, name_of(dtype),
+            text_of(given, function_));
 }
 
 // The block that an `if` of known condition takes; nothing where the run tells.
@@ -80,7 +80,7 @@ void FunctionInferrer::infer_dead_block(Block& block, const Block& taken) {
 
 void FunctionInferrer::infer_branch(Binding& binding) {
   if (binding.blocks.size() != 2)
-    malformed(binding, fmt::format("expected 2 blocks, got {}", binding.blocks.size()));
+    malformed(binding, "expected 2 blocks, got {}", binding.blocks.size());
   expect_scalar(binding, 0, DType::Bool, "the condition");
   const Scope scope = open_scope(binding.blocks);
   ++depth_;
@@ -94,8 +94,8 @@ void FunctionInferrer::infer_branch(Binding& binding) {
   const std::vector<ValueId>& then = binding.blocks[0].results;
   const std::vector<ValueId>& otherwise = binding.blocks[1].results;
   if (then.size() != binding.results.size() || otherwise.size() != then.size()) {
-    malformed(binding, fmt::format("{} results, but the blocks give {} and {}",
-                                   binding.results.size(), then.size(), otherwise.size()));
+    malformed(binding, "{} results, but the blocks give {} and {}", binding.results.size(),
+              then.size(), otherwise.size());
   }
   for (std::size_t i = 0; i < then.size(); ++i) {
     const Type& a = function_.values[then[i]].type;
@@ -122,10 +122,9 @@ void FunctionInferrer::infer_loop(Binding& binding) {
   Block& body = binding.blocks[0];
   if (body.parameters.size() != carried + 2 || body.results.size() < carried + 1 ||
       binding.results.size() + 1 != body.results.size()) {
-    malformed(
-        binding,
-        fmt::format("{} carried values and {} results, but the body takes {} values and gives {}",
-                    carried, binding.results.size(), body.parameters.size(), body.results.size()));
+    malformed(binding,
+              "{} carried values and {} results, but the body takes {} values and gives {}",
+              carried, binding.results.size(), body.parameters.size(), body.results.size());
   }
   expect_scalar(binding, 0, DType::I64, "the trip count");
   expect_scalar(binding, 1, DType::Bool, "the condition");
@@ -204,14 +203,14 @@ Dim FunctionInferrer::trip_count(const Binding& binding, ValueId scan) {
 
 void FunctionInferrer::infer_call(Binding& binding) {
   if (binding.callee >= owner_.module.functions.size())
-    malformed(binding, fmt::format("there is no function {}", binding.callee));
+    malformed(binding, "there is no function {}", binding.callee);
   owner_.infer_callee(binding.callee);
   const Function& callee = owner_.module.functions[binding.callee];
   if (callee.body.parameters.size() != binding.operands.size() ||
       callee.body.results.size() != binding.results.size()) {
-    malformed(binding, fmt::format("@{} takes {} values and gives {}, got {} and {}", callee.name,
-                                   callee.body.parameters.size(), callee.body.results.size(),
-                                   binding.operands.size(), binding.results.size()));
+    malformed(binding, "@{} takes {} values and gives {}, got {} and {}", callee.name,
+              callee.body.parameters.size(), callee.body.results.size(), binding.operands.size(),
+              binding.results.size());
   }
   std::map<std::string, Dim> bound;
   for (std::size_t i = 0; i < binding.operands.size(); ++i)
@@ -225,8 +224,8 @@ void FunctionInferrer::bind_argument(const Binding& binding, const Function& cal
   const Type& declared = callee.values[callee.body.parameters[index]].type;
   const Type& type = function_.values[binding.operands[index]].type;
   if (!same_form(declared, type)) {
-    malformed(binding, fmt::format("operand {} must be {} for @{}, got {}", index,
-                                   print(callee, declared), callee.name, print(function_, type)));
+    malformed(binding, "operand {} must be {} for @{}, got {}", index, print(callee, declared),
+              callee.name, print(function_, type));
   }
   if (!declared.is_tensor()) return;
   const TensorType& parameter = declared.tensor;
@@ -268,9 +267,9 @@ void FunctionInferrer::instantiate(Binding& binding, const Function& callee,
     if (declared.kind == Type::Kind::Unknown) {
       throw Error(
           ErrorKind::Unsupported,
-          fmt::format(
-              "{}: the type of result {} of the recursive function @{} isn't known; declare it.",
-              describe(function_, binding), i, callee.name));
+
+          "{}: the type of result {} of the recursive function @{} isn't known; declare it.",
+          describe(function_, binding), i, callee.name);
     }
     // Nothing if it mentions what the callee opened.
     const auto local_dim = [&](const Dim& dim) -> std::optional<Dim> {
@@ -307,17 +306,16 @@ void FunctionInferrer::instantiate(Binding& binding, const Function& callee,
 
 void FunctionInferrer::infer_region(Binding& binding) {
   if (binding.callee >= owner_.module.regions.size())
-    malformed(binding, fmt::format("there is no region {}", binding.callee));
+    malformed(binding, "there is no region {}", binding.callee);
   const Function& body = owner_.module.regions[binding.callee].body;
   const std::vector<std::string>& names = body.symbols.names();
   if (names.size() != binding.dims.size() ||
       body.body.parameters.size() != binding.operands.size() ||
       body.body.results.size() != binding.results.size()) {
-    malformed(binding,
-              fmt::format("region {} takes {} dims and {} values and gives {}, got {}, {} and {}",
-                          owner_.module.regions[binding.callee].name, names.size(),
-                          body.body.parameters.size(), body.body.results.size(),
-                          binding.dims.size(), binding.operands.size(), binding.results.size()));
+    malformed(binding, "region {} takes {} dims and {} values and gives {}, got {}, {} and {}",
+              owner_.module.regions[binding.callee].name, names.size(), body.body.parameters.size(),
+              body.body.results.size(), binding.dims.size(), binding.operands.size(),
+              binding.results.size());
   }
   std::map<std::string, Dim> bound;
   for (std::size_t i = 0; i < names.size(); ++i) bound.emplace(names[i], binding.dims[i]);

@@ -1,5 +1,4 @@
 // Types of lists, tuples and function values.
-#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -61,8 +60,7 @@ const Type& FunctionInferrer::operand_type(const Binding& binding, std::size_t o
                                            Type::Kind kind, std::string_view what) const {
   const Type& type = type_of(binding, operand);
   if (type.kind != kind)
-    malformed(binding,
-              fmt::format("operand {} must be {}, got {}", operand, what, print(function_, type)));
+    malformed(binding, "operand {} must be {}, got {}", operand, what, print(function_, type));
   return type;
 }
 
@@ -71,16 +69,15 @@ const Type& FunctionInferrer::operand_type(const Binding& binding, std::size_t o
 Type FunctionInferrer::signature(const Binding& closure, const Function& callee) {
   const std::size_t given = closure.operands.size();
   if (given > callee.body.parameters.size())
-    malformed(closure, fmt::format("@{} takes {} values, got {}", callee.name,
-                                   callee.body.parameters.size(), given));
+    malformed(closure, "@{} takes {} values, got {}", callee.name, callee.body.parameters.size(),
+              given);
   std::map<std::string, Dim> bound;
   for (std::size_t i = 0; i < given; ++i) {
     const Type& parameter = callee.values[callee.body.parameters[i]].type;
     const Type& argument = function_.values[closure.operands[i]].type;
     if (!same_form(parameter, argument))
-      malformed(closure,
-                fmt::format("operand {} must be {} for @{}, got {}", i, print(callee, parameter),
-                            callee.name, print(function_, argument)));
+      malformed(closure, "operand {} must be {} for @{}, got {}", i, print(callee, parameter),
+                callee.name, print(function_, argument));
     for (std::size_t axis = 0; axis < parameter.tensor.rank(); ++axis)
       if (const Dim& dim = parameter.tensor.dims[axis]; dim.kind() == Dim::Kind::Symbol)
         bound.try_emplace(dim.leaf().symbol, argument.tensor.dims[axis]);
@@ -99,11 +96,10 @@ Type FunctionInferrer::signature(const Binding& closure, const Function& callee)
   for (const ValueId result : callee.body.results) {
     const Type& declared = callee.values[result].type;
     if (declared.kind == Type::Kind::Unknown)
-      throw Error(
-          ErrorKind::Unsupported,
-          fmt::format(
-              "{}: the result types of the recursive function @{} aren't known; declare them.",
-              describe(function_, closure), callee.name));
+      throw Error(ErrorKind::Unsupported,
+
+                  "{}: the result types of the recursive function @{} aren't known; declare them.",
+                  describe(function_, closure), callee.name);
     type.results.push_back(with_dims(declared, outside));
   }
   return type;
@@ -113,10 +109,9 @@ void FunctionInferrer::infer_apply(const Binding& binding) {
   const Type called = operand_type(binding, 0, Type::Kind::Function, "a function value");
   if (called.elements.size() + 1 != binding.operands.size() ||
       called.results.size() != binding.results.size()) {
-    malformed(binding, fmt::format("%{} takes {} values and gives {}, got {} and {}",
-                                   function_.values[binding.operands[0]].name,
-                                   called.elements.size(), called.results.size(),
-                                   binding.operands.size() - 1, binding.results.size()));
+    malformed(binding, "%{} takes {} values and gives {}, got {} and {}",
+              function_.values[binding.operands[0]].name, called.elements.size(),
+              called.results.size(), binding.operands.size() - 1, binding.results.size());
   }
   for (std::size_t i = 0; i < called.elements.size(); ++i) {
     const Type &wanted = called.elements[i], &given = type_of(binding, i + 1);
@@ -127,8 +122,8 @@ void FunctionInferrer::infer_apply(const Binding& binding) {
              prove_equal(dim, given.tensor.dims[axis], function_.symbols) != Proof::No;
     }
     if (!fits)
-      malformed(binding, fmt::format("operand {} must be {}, got {}", i + 1,
-                                     print(function_, wanted), print(function_, given)));
+      malformed(binding, "operand {} must be {}, got {}", i + 1, print(function_, wanted),
+                print(function_, given));
   }
   for (std::size_t i = 0; i < binding.results.size(); ++i)
     set(binding.results[i], taken(called.results[i], binding.results[i]));
@@ -136,13 +131,13 @@ void FunctionInferrer::infer_apply(const Binding& binding) {
 
 Type FunctionInferrer::concatenation(const Binding& binding, const Type& list) {
   if (!list.elements[0].is_tensor())
-    malformed(binding, fmt::format("takes a list of tensors, got {}", print(function_, list)));
+    malformed(binding, "takes a list of tensors, got {}", print(function_, list));
   TensorType type = list.elements[0].tensor;
   const bool new_axis = integer_attribute(binding, "new_axis") != 0;
   const auto rank = static_cast<std::int64_t>(type.rank() + (new_axis ? 1 : 0));
   std::int64_t axis = integer_attribute(binding, "axis");
   if (axis < -rank || axis >= rank)
-    malformed(binding, fmt::format("axis {} is out of range for rank {}", axis, rank));
+    malformed(binding, "axis {} is out of range for rank {}", axis, rank);
   if (axis < 0) axis += rank;
   if (new_axis) type.dims.insert(type.dims.begin() + axis, any_extent());
   else type.dims[static_cast<std::size_t>(axis)] = any_extent();
@@ -177,7 +172,7 @@ void FunctionInferrer::infer_value(Binding& binding) {
   const ValueId result = binding.results[0];
   if (binding.op == Op::closure) {
     if (binding.callee >= owner_.module.functions.size())
-      malformed(binding, fmt::format("there is no function {}", binding.callee));
+      malformed(binding, "there is no function {}", binding.callee);
     owner_.infer_callee(binding.callee);
     return set(result, signature(binding, owner_.module.functions[binding.callee]));
   }
@@ -192,8 +187,7 @@ void FunctionInferrer::infer_value(Binding& binding) {
     const Type& type = operand_type(binding, 0, Type::Kind::Tuple, "a tuple");
     const std::int64_t index = integer_attribute(binding, "index");
     if (index < 0 || index >= static_cast<std::int64_t>(type.elements.size()))
-      malformed(binding,
-                fmt::format("index {} is out of range for {}", index, print(function_, type)));
+      malformed(binding, "index {} is out of range for {}", index, print(function_, type));
     return set(result, taken(type.elements[static_cast<std::size_t>(index)], result));
   }
   if (binding.op == Op::list) {

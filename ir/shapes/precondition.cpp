@@ -166,8 +166,7 @@ Precondition precondition_of(const Binding& check) {
   const std::string& relation = string_attribute(check, "relation");
   const std::optional<Relation> found = relation_named(relation);
   if (!found)
-    throw Error(ErrorKind::Malformed,
-                fmt::format("check: there is no relation '{}'", printable(relation)));
+    throw Error(ErrorKind::Malformed, "check: there is no relation '{}'", printable(relation));
   return {*found, check.dims.at(0), check.dims.at(1), string_attribute(check, "what")};
 }
 

@@ -48,8 +48,8 @@ void simplify_results(RuleContext& context) {
   const std::string place = describe(function, binding);
   if (std::string_view(error.what()).starts_with(place) || error.kind() == ErrorKind::Internal)
     throw error;
-  throw Error(error.kind() == ErrorKind::Inputs ? ErrorKind::Malformed : error.kind(),
-              fmt::format("{}: {}", place, error.what()));
+  throw Error(error.kind() == ErrorKind::Inputs ? ErrorKind::Malformed : error.kind(), "{}: {}",
+              place, error.what());
 }
 
 }  // namespace
@@ -65,7 +65,7 @@ RuleResult apply_shape_rule(const Function& function, const Binding& binding,
         : op.minimum_operands == op.maximum_operands
             ? fmt::format("{}", op.minimum_operands)
             : fmt::format("{} to {}", op.minimum_operands, op.maximum_operands);
-    context.malformed(fmt::format("expected {} operands, got {}", expected, given));
+    context.malformed("expected {} operands, got {}", expected, given);
   }
   try {
     AssumedExtents assumed(symbols);

@@ -172,7 +172,7 @@ std::string RuleContext::operand_text(std::size_t operand) const {
 std::string RuleContext::text(const Dim& dim) const { return print(function, dim); }
 
 void RuleContext::refuse(ErrorKind kind, std::string_view reason) const {
-  throw Error(kind, fmt::format("{}: {}.", describe(function, binding), reason));
+  throw Error(kind, "{}: {}.", describe(function, binding), reason);
 }
 
 std::string text_of(const TensorType& type, const Function& function) {

@@ -63,8 +63,7 @@ TokenStream::TokenStream(std::string_view text, std::string source_name)
 
 TokenStream::Nesting::Nesting(TokenStream& stream) : stream_(stream) {
   if (stream.depth_ >= maximum_depth) {
-    stream.fail(stream.peek(),
-                fmt::format("this is nested more than {} levels deep", maximum_depth));
+    stream.fail(stream.peek(), "this is nested more than {} levels deep", maximum_depth);
   }
   ++stream.depth_;
 }
@@ -101,8 +100,8 @@ void TokenStream::fail(std::size_t offset, std::string_view message) const {
       1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(offset), '\n');
   const std::size_t newline = offset == 0 ? std::string_view::npos : text_.rfind('\n', offset - 1);
   const std::size_t column = newline == std::string_view::npos ? offset + 1 : offset - newline;
-  throw Error(ErrorKind::Malformed, fmt::format("{}:{}:{}: {}\n{}", source_name_, line, column,
-                                                message, excerpt(text_, offset)));
+  throw Error(ErrorKind::Malformed, "{}:{}:{}: {}\n{}", source_name_, line, column, message,
+              excerpt(text_, offset));
 }
 
 void TokenStream::expected(std::string_view what) const {
@@ -113,7 +112,7 @@ void TokenStream::expected(std::string_view what) const {
     found = token.size() <= longest ? fmt::format("'{}'", printable(token))
                                     : fmt::format("'{}...'", printable(token.substr(0, longest)));
   }
-  fail(next_, fmt::format("expected {}, found {}", what, found));
+  fail(next_, "expected {}, found {}", what, found);
 }
 
 void TokenStream::skip_blanks() {
@@ -153,8 +152,8 @@ Token TokenStream::lex() {
       if (found == punctuation.end()) {
         std::size_t end = begin + 1;
         while (end < text_.size() && is_continuation(text_[end]) && end < begin + 4) ++end;
-        fail(begin, fmt::format("the character {} has no meaning here",
-                                quote(text_.substr(begin, end - begin))));
+        fail(begin, "the character {} has no meaning here",
+             quote(text_.substr(begin, end - begin)));
       }
       token.kind = TokenKind::Punctuation;
       token.text = *found;
@@ -176,8 +175,7 @@ Token TokenStream::lex_name(TokenKind kind) {
   }
   while (position_ < text_.size() && is_name_character(text_[position_])) ++position_;
   token.text = text_.substr(begin + 1, position_ - begin - 1);
-  if (token.text.empty())
-    fail(begin, fmt::format("expected a name or a quoted name after '{}'", text_[begin]));
+  if (token.text.empty()) fail(begin, "expected a name or a quoted name after '{}'", text_[begin]);
   return token;
 }
 

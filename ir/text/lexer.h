@@ -1,9 +1,12 @@
 // Tokens of the text form, read one at a time, and the errors that point into the text.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "ir/error.h"
 
@@ -47,6 +50,12 @@ class TokenStream {
   [[noreturn]] void fail(std::size_t offset, std::string_view message) const;
   [[noreturn]] void fail(const Token& token, std::string_view message) const {
     fail(token.offset, message);
+  }
+  // The message as fmt::format takes it, in parts.
+  template <typename Place, typename First, typename... Rest>
+  [[noreturn]] void fail(const Place& place, fmt::format_string<First, Rest...> message,
+                         First&& first, Rest&&... rest) const {
+    fail(place, fmt::format(message, std::forward<First>(first), std::forward<Rest>(rest)...));
   }
   // "expected WHAT, found TOKEN" at the next token
   [[noreturn]] void expected(std::string_view what) const;

@@ -32,7 +32,7 @@ std::uint32_t index_of(const List& list, const Token& name, std::string_view wha
   for (std::size_t i = 0; i < list.size(); ++i) {
     if (list[i].name == name.text) return static_cast<std::uint32_t>(i);
   }
-  tokens.fail(name, fmt::format("there is no {} {}", what, global_text(name.text)));
+  tokens.fail(name, "there is no {} {}", what, global_text(name.text));
 }
 
 void resolve_region(Binding& binding, const Reference& reference, const Module& module,
@@ -45,20 +45,19 @@ void resolve_region(Binding& binding, const Reference& reference, const Module& 
     const auto found = std::find_if(reference.symbols.begin(), reference.symbols.end(),
                                     [&](const Token& token) { return token.text == name; });
     if (found == reference.symbols.end()) {
-      tokens.fail(reference.name,
-                  fmt::format("region {} needs a dim for its symbol {}: [{} = ...]",
-                              global_text(region.name), symbol_text(name), symbol_text(name)));
+      tokens.fail(reference.name, "region {} needs a dim for its symbol {}: [{} = ...]",
+                  global_text(region.name), symbol_text(name), symbol_text(name));
     }
     ordered.push_back(binding.dims[static_cast<std::size_t>(found - reference.symbols.begin())]);
   }
   for (auto token = reference.symbols.begin(); token != reference.symbols.end(); ++token) {
     const auto same = [&](const Token& other) { return other.text == token->text; };
     if (!region.body.symbols.contains(token->text)) {
-      tokens.fail(*token, fmt::format("region {} has no symbol {}", global_text(region.name),
-                                      symbol_text(token->text)));
+      tokens.fail(*token, "region {} has no symbol {}", global_text(region.name),
+                  symbol_text(token->text));
     }
     if (std::find_if(reference.symbols.begin(), token, same) != token) {
-      tokens.fail(*token, fmt::format("symbol {} is given twice", symbol_text(token->text)));
+      tokens.fail(*token, "symbol {} is given twice", symbol_text(token->text));
     }
   }
   binding.dims = std::move(ordered);
@@ -82,7 +81,7 @@ Token definition_name(TokenStream& tokens, const List& list, std::string_view wh
       tokens.expect(TokenKind::GlobalName, fmt::format("the name of a {}, @name", what));
   for (const auto& other : list) {
     if (other.name == name.text)
-      tokens.fail(name, fmt::format("{} {} is defined twice", what, global_text(name.text)));
+      tokens.fail(name, "{} {} is defined twice", what, global_text(name.text));
   }
   return name;
 }
@@ -168,7 +167,7 @@ void FunctionParser::where() {
       const Token name = tokens_.take();
       if (name.text.empty()) tokens_.fail(name, "a symbol has a name");
       if (function_.symbols.contains(name.text)) {
-        tokens_.fail(name, fmt::format("symbol {} is declared twice", symbol_text(name.text)));
+        tokens_.fail(name, "symbol {} is declared twice", symbol_text(name.text));
       }
       function_.symbols.declare(name.text, read_symbol_info(tokens_, scope(Symbols::Uses)));
     } while (tokens_.accept(","));
@@ -209,9 +208,8 @@ void FunctionParser::body() {
 void FunctionParser::check_results(const DeclaredResults& declared) {
   const auto& results = function_.body.results;
   if (declared.types.size() != results.size()) {
-    tokens_.fail(declared.offset,
-                 fmt::format("{} declares {} results but returns {}", global_text(function_.name),
-                             declared.types.size(), results.size()));
+    tokens_.fail(declared.offset, "{} declares {} results but returns {}",
+                 global_text(function_.name), declared.types.size(), results.size());
   }
   for (std::size_t i = 0; i < results.size(); ++i) {
     Value& value = function_.values[results[i]];
@@ -223,10 +221,9 @@ void FunctionParser::check_results(const DeclaredResults& declared) {
         function_.body.results[i] = declared_result(results[i], declared.types[i]);
         continue;
       }
-      tokens_.fail(declared.offset,
-                   fmt::format("result {} of {} is declared {}, but {} is {}", i,
-                               global_text(function_.name), print(function_, declared.types[i]),
-                               value_text(value.name), print(function_, value.type)));
+      tokens_.fail(declared.offset, "result {} of {} is declared {}, but {} is {}", i,
+                   global_text(function_.name), print(function_, declared.types[i]),
+                   value_text(value.name), print(function_, value.type));
     }
   }
 }
@@ -258,14 +255,14 @@ ValueId FunctionParser::declared_result(ValueId value, const Type& declared) {
 void FunctionParser::finish() {
   for (const auto& [id, token] : mentioned_) {
     if (!defined_[id])
-      tokens_.fail(token,
-                   fmt::format("{} is not defined in this function", value_text(token.text)));
+      tokens_.fail(token, "{} is not defined in this function", value_text(token.text));
   }
   for (const Token& token : used_symbols_) {
     if (function_.symbols.contains(token.text)) continue;
-    tokens_.fail(token, fmt::format("symbol {} is not known in {}: it must come from a parameter's "
-                                    "type, the where clause, check_shape or bind",
-                                    symbol_text(token.text), global_text(function_.name)));
+    tokens_.fail(token,
+                 "symbol {} is not known in {}: it must come from a parameter's type, the where "
+                 "clause, check_shape or bind",
+                 symbol_text(token.text), global_text(function_.name));
   }
   // What was named before its definition took its id early.
   if (!mentioned_.empty()) renumber(function_, definition_order(function_));
@@ -324,8 +321,8 @@ Type FunctionParser::type_of_value() {
   const ValueId id = use(token);
   tokens_.expect(")");
   if (function_.values[id].type.kind == Type::Kind::Unknown)
-    tokens_.fail(token, fmt::format("type_of({}) needs a type that is written: {} has none",
-                                    value_text(token.text), value_text(token.text)));
+    tokens_.fail(token, "type_of({}) needs a type that is written: {} has none",
+                 value_text(token.text), value_text(token.text));
   return function_.values[id].type;
 }
 
@@ -339,9 +336,10 @@ std::vector<Dim> FunctionParser::dims_of_value() {
   const bool counted = function_.values[id].type.is_tensor() && is_integer(type.dtype) &&
                        type.rank() == 1 && within_shape_data_limit(type.dims[0]);
   if (!counted)
-    tokens_.fail(token, fmt::format("as_shape({}) needs a vector of integers of a short, written "
-                                    "length, as {}: Tensor[(2), i64] has",
-                                    value_text(token.text), value_text(token.text)));
+    tokens_.fail(token,
+                 "as_shape({}) needs a vector of integers of a short, written length, as {}: "
+                 "Tensor[(2), i64] has",
+                 value_text(token.text), value_text(token.text));
   std::vector<Dim> dims;
   for (std::int64_t i = 0; i < *type.dims[0].constant(); ++i) dims.push_back(Dim::value(id, i));
   return dims;
@@ -439,8 +437,7 @@ ValueId FunctionParser::define(const Token& token, Type type) {
     function_.values.push_back({token.text, {}});
     defined_.push_back(false);
   } else if (defined_[id]) {
-    tokens_.fail(token,
-                 fmt::format("{} is already defined in this function", value_text(token.text)));
+    tokens_.fail(token, "{} is already defined in this function", value_text(token.text));
   }
   defined_[id] = true;
   const bool demands = !header_ && kind_ == Kind::Function && type.kind != Type::Kind::Unknown;
@@ -452,7 +449,7 @@ ValueId FunctionParser::define(const Token& token, Type type) {
 ValueId FunctionParser::use(const Token& token) {
   const auto found = ids_.find(token.text);
   if (found == ids_.end() || !defined_[found->second]) {
-    tokens_.fail(token, fmt::format("{} is not defined before this use", value_text(token.text)));
+    tokens_.fail(token, "{} is not defined before this use", value_text(token.text));
   }
   return found->second;
 }
@@ -494,22 +491,6 @@ Module parse(std::string_view text, const ParseOptions& options) {
     seal(region);
   }
   return module;
-}
-
-Dim parse_dim(std::string_view text) {
-  TokenStream tokens(text, "dim");
-  DimScope scope;
-  scope.symbol = [](const Token& token) { return Dim::symbol(token.text); };
-  const Dim dim = read_dim(tokens, scope);
-  if (tokens.peek().kind != TokenKind::End) tokens.expected("the end of the dim");
-  return dim;
-}
-
-Tensor parse_tensor(std::string_view text) {
-  TokenStream tokens(text, "tensor");
-  Tensor tensor = read_tensor(tokens, {}, {});
-  if (tokens.peek().kind != TokenKind::End) tokens.expected("the end of the tensor");
-  return tensor;
 }
 
 }  // namespace anydim::ir

@@ -21,10 +21,4 @@ struct ParseOptions {
 // the place.
 Module parse(std::string_view text, const ParseOptions& options = {});
 
-// A dim over any symbols, without value(...) and `?`.
-Dim parse_dim(std::string_view text);
-// A tensor without references to files: `f32 (2, 3) [1, 2, 3, 4, 5, 6]`, also with `=` before the
-// elements.
-Tensor parse_tensor(std::string_view text);
-
 }  // namespace anydim::ir

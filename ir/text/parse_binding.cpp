@@ -52,8 +52,8 @@ void FunctionParser::binding(Block& block) {
     binding.source = tokens_.expect(TokenKind::String, "the name of a node, quoted").text;
   const int wanted = info(binding.op).results;
   if (wanted >= 0 && static_cast<std::size_t>(wanted) != results.size()) {
-    tokens_.fail(op, fmt::format("{} has {} result{}, this binding names {}", info(binding.op).text,
-                                 wanted, wanted == 1 ? "" : "s", results.size()));
+    tokens_.fail(op, "{} has {} result{}, this binding names {}", info(binding.op).text, wanted,
+                 wanted == 1 ? "" : "s", results.size());
   }
   blocks(binding);
   for (auto& [name, type] : results) binding.results.push_back(define(name, std::move(type)));
@@ -92,8 +92,8 @@ ValueId FunctionParser::operand(Block& block) {
   application(inner, block, name);
   const int results = info(inner.op).results;
   if ((results != 1 && results != -1) || inner.op == Op::branch || inner.op == Op::loop) {
-    tokens_.fail(op, fmt::format("{} cannot stand inside an expression: bind its results first",
-                                 info(inner.op).text));
+    tokens_.fail(op, "{} cannot stand inside an expression: bind its results first",
+                 info(inner.op).text);
   }
   const ValueId id = define_nested();
   inner.results.push_back(id);
@@ -104,7 +104,7 @@ ValueId FunctionParser::operand(Block& block) {
 void FunctionParser::application(Binding& binding, Block& block, std::string_view result_name) {
   const Token name = tokens_.expect(TokenKind::Identifier, "the name of an op");
   const std::optional<Op> op = op_named(name.text);
-  if (!op) tokens_.fail(name, fmt::format("there is no op '{}'", printable(name.text)));
+  if (!op) tokens_.fail(name, "there is no op '{}'", printable(name.text));
   if (*op == Op::bind)
     tokens_.fail(
         name, "bind opens a symbol and has no result: bind SYMBOL = %count where SYMBOL <= BOUND");
@@ -127,12 +127,12 @@ void FunctionParser::application(Binding& binding, Block& block, std::string_vie
       while (tokens_.accept(","));
     }
     if (*op == Op::check && binding.dims.size() != 2) {
-      tokens_.fail(name, fmt::format("check holds two dims against each other, here are {}",
-                                     binding.dims.size()));
+      tokens_.fail(name, "check holds two dims against each other, here are {}",
+                   binding.dims.size());
     }
     if (*op == Op::dim && binding.dims.size() != 1) {
-      tokens_.fail(name, fmt::format("dim holds one dim, here are {}; a vector is shape(...)",
-                                     binding.dims.size()));
+      tokens_.fail(name, "dim holds one dim, here are {}; a vector is shape(...)",
+                   binding.dims.size());
     }
   } else if (!tokens_.at(")")) {
     operands(binding, block);
@@ -210,8 +210,7 @@ void FunctionParser::check_arity(const Binding& binding, const Token& name) {
   } else if (row.maximum_operands != row.minimum_operands) {
     wanted = fmt::format("{} to {}", row.minimum_operands, operand_count(row.maximum_operands));
   }
-  tokens_.fail(name, fmt::format("{} takes {}, here {} {}", row.text, wanted,
-                                 count == 1 ? "is" : "are", count));
+  tokens_.fail(name, "{} takes {}, here {} {}", row.text, wanted, count == 1 ? "is" : "are", count);
 }
 
 void FunctionParser::attributes(Binding& binding) {
@@ -225,11 +224,11 @@ void FunctionParser::attributes(Binding& binding) {
       std::string names;
       for (const AttributeInfo& row : attributes_of(binding.op))
         names += fmt::format("{}{}", names.empty() ? "" : ", ", row.name);
-      tokens_.fail(name, fmt::format("{} has no attribute '{}'; it takes {}", info(binding.op).text,
-                                     printable(name.text), names.empty() ? "none" : names));
+      tokens_.fail(name, "{} has no attribute '{}'; it takes {}", info(binding.op).text,
+                   printable(name.text), names.empty() ? "none" : names);
     }
     if (binding.attributes.contains(name.text))
-      tokens_.fail(name, fmt::format("attribute '{}' is given twice", printable(name.text)));
+      tokens_.fail(name, "attribute '{}' is given twice", printable(name.text));
     tokens_.expect("=");
     Attribute value = attribute(name, binding, found->kind);
     binding.attributes.emplace(name.text, std::move(value));
@@ -243,11 +242,10 @@ void FunctionParser::refuse_symbol(const Token& name, const Binding& binding) {
   const bool symbolic = next.kind == TokenKind::Identifier || next.text == "?";
   if (!symbolic || next.text == "inf" || next.text == "nan") return;
   const std::optional<Op> dynamic = dynamic_twin(binding.op);
-  tokens_.fail(next, fmt::format("attribute '{}' of {} holds constants, not the symbol {}{}",
-                                 printable(name.text), info(binding.op).text, printable(next.text),
-                                 dynamic ? fmt::format("; {} takes it as an operand, shape(...)",
-                                                       info(*dynamic).text)
-                                         : ""));
+  tokens_.fail(
+      next, "attribute '{}' of {} holds constants, not the symbol {}{}", printable(name.text),
+      info(binding.op).text, printable(next.text),
+      dynamic ? fmt::format("; {} takes it as an operand, shape(...)", info(*dynamic).text) : "");
 }
 
 Attribute FunctionParser::attribute(const Token& name, const Binding& binding,
@@ -300,8 +298,7 @@ double FunctionParser::real() {
   const auto [end, error] =
       std::from_chars(token.text.data(), token.text.data() + token.text.size(), value);
   if (end != token.text.data() + token.text.size() || error != std::errc{}) {
-    tokens_.fail(begin,
-                 fmt::format("'{}' is not a 64-bit floating-point number", printable(token.text)));
+    tokens_.fail(begin, "'{}' is not a 64-bit floating-point number", printable(token.text));
   }
   return sign * value;
 }

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include "ir/loops/loop_text_reader.h"
 #include "ir/text/program_reader.h"
 #include "ir/text/tensor_text.h"
@@ -64,7 +62,7 @@ void CodeParser::symbol(Code& code) {
   const Token token = tokens_.peek();
   const Slot leaf = slot();
   if (leaf < 0 || static_cast<std::size_t>(leaf) >= code.leaf_symbols.size())
-    tokens_.fail(token, fmt::format("expected one of {} leaves", code.leaf_symbols.size()));
+    tokens_.fail(token, "expected one of {} leaves", code.leaf_symbols.size());
   tokens_.expect("=");
   if (tokens_.peek().kind != TokenKind::Identifier && tokens_.peek().kind != TokenKind::String)
     tokens_.expected("the name of a symbol");
@@ -75,8 +73,8 @@ void CodeParser::placed(Code& code) {
   using Place = Code::Buffer::Place;
   const Token token = tokens_.peek();
   if (buffer() != static_cast<std::int32_t>(code.buffers.size()))
-    tokens_.fail(token, fmt::format("expected the next buffer, b{}, found '{}'",
-                                    code.buffers.size(), token.text));
+    tokens_.fail(token, "expected the next buffer, b{}, found '{}'", code.buffers.size(),
+                 token.text);
   tokens_.expect(":");
   Code::Buffer placed;
   if (tokens_.accept("input") || tokens_.at("constant")) {

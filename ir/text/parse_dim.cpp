@@ -61,9 +61,9 @@ class DimReader {
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (error == std::errc::result_out_of_range)
-      tokens_.fail(begin, fmt::format("{} does not fit 64 bits", digits));
+      tokens_.fail(begin, "{} does not fit 64 bits", digits);
     if (error != std::errc{} || end != digits.data() + digits.size()) {
-      tokens_.fail(begin, fmt::format("'{}' is not an integer", printable(digits)));
+      tokens_.fail(begin, "'{}' is not an integer", printable(digits));
     }
     return value;
   }
@@ -152,9 +152,10 @@ class DimReader {
     }
     if (name.text == "select") return select_function(name);
     if (name.text == "value") return value_function();
-    tokens_.fail(name, fmt::format("'{}' is not a function of dims; there are floor_div, ceil_div, "
-                                   "mod, min, max, select, broadcast and value",
-                                   printable(name.text)));
+    tokens_.fail(name,
+                 "'{}' is not a function of dims; there are floor_div, ceil_div, mod, min, max, "
+                 "select, broadcast and value",
+                 printable(name.text));
   }
 
   Dim select_function(const Token& name) {
@@ -221,14 +222,13 @@ SymbolInfo read_symbol_info(TokenStream& tokens, const DimScope& scope) {
     symbol.high = read_integer(tokens, "the greatest value of the symbol");
     tokens.expect("]");
     if (symbol.low > symbol.high)
-      tokens.fail(begin, fmt::format("the range [{}, {}] is empty", symbol.low, symbol.high));
+      tokens.fail(begin, "the range [{}, {}] is empty", symbol.low, symbol.high);
   }
   if (tokens.accept("multiple")) {
     const std::size_t begin = tokens.peek().offset;
     symbol.multiple = read_integer(tokens, "the number that divides the symbol");
     if (symbol.multiple < 1)
-      tokens.fail(begin,
-                  fmt::format("a symbol is a multiple of at least 1, not of {}", symbol.multiple));
+      tokens.fail(begin, "a symbol is a multiple of at least 1, not of {}", symbol.multiple);
   }
   if (tokens.accept("below")) symbol.below = read_dim(tokens, scope);
   symbol.unbacked = tokens.accept("unbacked");
@@ -245,9 +245,9 @@ std::int64_t read_integer(TokenStream& tokens, std::string_view what) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error == std::errc::result_out_of_range)
-    tokens.fail(begin, fmt::format("{} does not fit 64 bits", digits));
+    tokens.fail(begin, "{} does not fit 64 bits", digits);
   if (error != std::errc{} || end != digits.data() + digits.size()) {
-    tokens.fail(begin, fmt::format("expected {}, found '{}'", what, printable(digits)));
+    tokens.fail(begin, "expected {}, found '{}'", what, printable(digits));
   }
   return value;
 }

@@ -1,7 +1,5 @@
 #include "ir/text/parse_program.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <memory>
@@ -189,7 +187,7 @@ class ProgramParser : CodeParser {
     scope_.value = [&](const Token& name) {
       const auto found = ids.find(name.text);
       if (found == ids.end())
-        tokens_.fail(name, fmt::format("{} is none of the stage's tensors", value_text(name.text)));
+        tokens_.fail(name, "{} is none of the stage's tensors", value_text(name.text));
       return found->second;
     };
     while (tokens_.accept("leaf")) {
@@ -206,8 +204,7 @@ class ProgramParser : CodeParser {
       const auto wanted = static_cast<std::int64_t>(stage.first) +
                           static_cast<std::int64_t>(stage.shapes.expressions.size());
       if (slot() != wanted)
-        tokens_.fail(begin,
-                     fmt::format("expected the next slot, s{}, found '{}'", wanted, begin.text));
+        tokens_.fail(begin, "expected the next slot, s{}, found '{}'", wanted, begin.text);
       tokens_.expect("=");
       stage.shapes.expressions.push_back(dim());
     }

@@ -34,8 +34,7 @@ class ProgramReader {
   std::int32_t number(std::string_view what) {
     const Token token = tokens_.peek();
     const std::int64_t value = read_integer(tokens_, what);
-    if (value < 0 || value > INT32_MAX)
-      tokens_.fail(token, fmt::format("expected {}, found '{}'", what, value));
+    if (value < 0 || value > INT32_MAX) tokens_.fail(token, "expected {}, found '{}'", what, value);
     return static_cast<std::int32_t>(value);
   }
   // Negative ones count from the end.
@@ -51,7 +50,7 @@ class ProgramReader {
   void next_number(std::size_t wanted, std::string_view what) {
     const Token token = tokens_.peek();
     if (static_cast<std::size_t>(number(what)) != wanted)
-      tokens_.fail(token, fmt::format("expected {}, {}, found '{}'", what, wanted, token.text));
+      tokens_.fail(token, "expected {}, {}, found '{}'", what, wanted, token.text);
     tokens_.expect(":");
   }
 

@@ -167,8 +167,8 @@ class TensorReader {
       tokens_.expect("]");
     }
     if (count != element_count(dims_)) {
-      tokens_.fail(begin_, fmt::format("a tensor {} has {} elements, this one lists {}",
-                                       shape_text(), element_count(dims_), count));
+      tokens_.fail(begin_, "a tensor {} has {} elements, this one lists {}", shape_text(),
+                   element_count(dims_), count);
     }
     return from_bytes(bytes);
   }
@@ -204,11 +204,10 @@ class TensorReader {
     Number value{};
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (end != text.data() + text.size() || error == std::errc::invalid_argument) {
-      tokens_.fail(
-          begin, fmt::format("'{}' is not a number of dtype {}", printable(text), name_of(dtype_)));
+      tokens_.fail(begin, "'{}' is not a number of dtype {}", printable(text), name_of(dtype_));
     }
     if (error != std::errc{})
-      tokens_.fail(begin, fmt::format("{} is out of the range of {}", text, name_of(dtype_)));
+      tokens_.fail(begin, "{} is out of the range of {}", text, name_of(dtype_));
     return value;
   }
 
@@ -252,8 +251,7 @@ class TensorReader {
     const std::size_t width = 8 * size_of(dtype_);
     if (result.ec != std::errc{} || result.ptr != end || !prefixed ||
         (width < 64 && bits >> width != 0)) {
-      tokens_.fail(token,
-                   fmt::format("'{}' is not {} bits in hexadecimal", printable(text), width));
+      tokens_.fail(token, "'{}' is not {} bits in hexadecimal", printable(text), width);
     }
     return bits;
   }
@@ -270,7 +268,7 @@ class TensorReader {
                                        : (std::int64_t{1} << width) - 1;
     const std::int64_t low = has_sign ? -high - 1 : 0;
     if (value < low || value > high)
-      tokens_.fail(begin, fmt::format("{} is out of the range of {}", text, name_of(dtype_)));
+      tokens_.fail(begin, "{} is out of the range of {}", text, name_of(dtype_));
     return static_cast<std::uint64_t>(value);
   }
 
@@ -282,8 +280,8 @@ class TensorReader {
     const std::vector<std::byte> decoded = decode(token);
     const auto wanted = static_cast<std::size_t>(byte_count(dtype_, dims_));
     if (decoded.size() != wanted) {
-      tokens_.fail(begin_, fmt::format("a tensor {} takes {} bytes, this one holds {}",
-                                       shape_text(), wanted, decoded.size()));
+      tokens_.fail(begin_, "a tensor {} takes {} bytes, this one holds {}", shape_text(), wanted,
+                   decoded.size());
     }
     return from_bytes(decoded);
   }
@@ -300,7 +298,7 @@ class TensorReader {
       const bool pad = i + padding >= text.size();
       const std::size_t digit = pad ? 0 : base64_digits.find(text[i]);
       if (digit == std::string_view::npos)
-        tokens_.fail(token.offset + 1 + i, fmt::format("'{}' is not a digit of base64", text[i]));
+        tokens_.fail(token.offset + 1 + i, "'{}' is not a digit of base64", text[i]);
       group = group << 6 | static_cast<std::uint32_t>(digit);
       if (i % 4 != 3) continue;
       const std::size_t kept = i + 1 == text.size() ? 3 - padding : 3;
@@ -319,8 +317,7 @@ class TensorReader {
     const auto [end, error] =
         std::from_chars(token.text.data(), token.text.data() + token.text.size(), seed);
     if (error != std::errc{} || end != token.text.data() + token.text.size()) {
-      tokens_.fail(token, fmt::format("the seed '{}' is not an unsigned 64-bit integer",
-                                      printable(token.text)));
+      tokens_.fail(token, "the seed '{}' is not an unsigned 64-bit integer", printable(token.text));
     }
     std::string key(name_);
     if (tokens_.accept(","))
@@ -340,15 +337,14 @@ class TensorReader {
     const std::int64_t length = read_integer(tokens_, "the length in bytes");
     tokens_.expect(")");
     if (offset < 0)
-      tokens_.fail(
-          path, fmt::format("the offset into '{}' is negative: {}", printable(path.text), offset));
+      tokens_.fail(path, "the offset into '{}' is negative: {}", printable(path.text), offset);
     if (length != byte_count(dtype_, dims_)) {
-      tokens_.fail(at_length, fmt::format("a tensor {} takes {} bytes, the reference gives {}",
-                                          shape_text(), byte_count(dtype_, dims_), length));
+      tokens_.fail(at_length, "a tensor {} takes {} bytes, the reference gives {}", shape_text(),
+                   byte_count(dtype_, dims_), length);
     }
     if (!files_)
-      tokens_.fail(path, fmt::format("this text refers to the file {}, but may not read files here",
-                                     quote(path.text)));
+      tokens_.fail(path, "this text refers to the file {}, but may not read files here",
+                   quote(path.text));
     return files_(path.text, offset, length, dtype_, dims_);
   }
 

@@ -21,11 +21,6 @@ namespace {
 
 using ir::DType;
 
-template <typename... Parts>
-[[noreturn]] void refuse(fmt::format_string<Parts...> text, Parts&&... parts) {
-  throw Error(ErrorKind::Inputs, fmt::format(text, std::forward<Parts>(parts)...));
-}
-
 std::string text_of(nb::handle object) { return nb::str(object).c_str(); }
 std::string class_name(nb::handle object) { return Py_TYPE(object.ptr())->tp_name; }
 
@@ -88,7 +83,8 @@ std::optional<DType> dtype_of(nb::dlpack::dtype type) {
 }
 
 [[noreturn]] void refuse_dtype(What what, std::string_view got) {
-  refuse(
+  throw Error(
+      ErrorKind::Inputs,
       "{} has elements of dtype {}, which no element type of Anydim's stands for: expected one of "
       "float64, float32, float16, bfloat16, signed and unsigned integers and bool",
       what.text(), got);
@@ -99,7 +95,8 @@ std::optional<DType> dtype_of(nb::dlpack::dtype type) {
 DType require_dtype(PyArrayObject* array, What what) {
   if (const auto dtype = dtype_of(PyArray_DESCR(array))) return *dtype;
   if (PyArray_TYPE(array) == NPY_OBJECT)
-    refuse(
+    throw Error(
+        ErrorKind::Inputs,
         "{} is an array of Python objects: expected numbers or bools; give it a dtype, e.g. "
         "numpy.asarray(list, dtype='int64')",
         what.text());
@@ -145,8 +142,8 @@ nb::object ask(nb::handle array, What what, const char* method, Arguments&&... a
     if (!error.matches(PyExc_Exception) ||
         (sizeof...(arguments) > 0 && error.matches(PyExc_TypeError)))
       throw;
-    refuse("{}, a {}, cannot be read through DLPack: {}", what.text(), class_name(array),
-           text_of(error.value()));
+    throw Error(ErrorKind::Inputs, "{}, a {}, cannot be read through DLPack: {}", what.text(),
+                class_name(array), text_of(error.value()));
   }
 }
 
@@ -159,8 +156,10 @@ bool lies_on_device(nb::handle array, What what, OnDevice* on) {
   const std::string name = nb::hasattr(array, "device") ? text_of(array.attr("device"))
                            : kind == cuda ? fmt::format("cuda:{}", nb::cast<int>(device[1]))
                                           : fmt::format("the device {} of DLPack", kind);
-  refuse("{} lies on {}: expected this process's memory; move it there first, e.g. with .cpu()",
-         what.text(), name);
+  throw Error(
+      ErrorKind::Inputs,
+      "{} lies on {}: expected this process's memory; move it there first, e.g. with .cpu()",
+      what.text(), name);
 }
 
 // Asked for here, not by nanobind, which would try other ways where a library refuses.
@@ -195,7 +194,8 @@ struct Imported {
 template <typename Array>
 Imported<Array> imported(nb::handle array, What what, OnDevice* on) {
   if (!nb::hasattr(array, "__dlpack__") || !nb::hasattr(array, "__dlpack_device__")) {
-    refuse(
+    throw Error(
+        ErrorKind::Inputs,
         "{} is a {}: expected a NumPy array or a tensor that DLPack can hand over; make one with "
         "numpy.asarray(..., dtype=...)",
         what.text(), class_name(array));
@@ -204,7 +204,8 @@ Imported<Array> imported(nb::handle array, What what, OnDevice* on) {
   const nb::object capsule =
       result.on_device ? capsule_from(array, what, on->stream) : capsule_from(array, what);
   if (nb::try_cast(capsule, result.array)) return result;
-  refuse(
+  throw Error(
+      ErrorKind::Inputs,
       "{}, a {}, cannot be read through DLPack: it is read-only, or of a form that is not known "
       "here",
       what.text(), class_name(array));
@@ -275,12 +276,13 @@ template <typename Array>
 ir::Tensor tensor_on_device(const std::shared_ptr<Array>& array, DType dtype, const Model& model,
                             What what) {
   if (!is_contiguous(*array))
-    refuse("{} is not contiguous on its device: make it so first, e.g. with .contiguous()",
-           what.text());
+    throw Error(ErrorKind::Inputs,
+                "{} is not contiguous on its device: make it so first, e.g. with .contiguous()",
+                what.text());
   try {
     return model.device_tensor(dtype, dims_of(*array), const_cast<void*>(array->data()), array);
   } catch (const Error& error) {
-    throw Error(error.kind(), fmt::format("{}: {}", what.text(), error.what()));
+    throw Error(error.kind(), "{}: {}", what.text(), error.what());
   }
 }
 
@@ -332,17 +334,20 @@ std::optional<DeviceStream> stream_of(nb::handle stream) {
   std::uintptr_t handle = 0;
   if (PyBool_Check(number.ptr()) || !nb::try_cast(number, handle))
     throw Error(ErrorKind::CommandLine,
-                fmt::format("a stream is the address of a CUDA stream or an object that has one "
-                            "(torch.cuda.Stream, cupy.cuda.Stream), not {}",
-                            text_of(nb::repr(stream))));
+                "a stream is the address of a CUDA stream or an object that has one "
+                "(torch.cuda.Stream, cupy.cuda.Stream), not {}",
+                text_of(nb::repr(stream)));
   return DeviceStream{reinterpret_cast<void*>(handle)};
 }
 
 GivenPlace place_of(nb::handle given, What what, OnDevice* on) {
   const auto require = [&](bool writable, bool contiguous, bool aligned) {
-    if (!writable) refuse("{} is read-only: expected an array to write results to", what.text());
+    if (!writable)
+      throw Error(ErrorKind::Inputs, "{} is read-only: expected an array to write results to",
+                  what.text());
     if (!contiguous || !aligned)
-      refuse(
+      throw Error(
+          ErrorKind::Inputs,
           "{} is not contiguous: results are written row by row, one after the other; give an "
           "array of its own",
           what.text());
@@ -377,8 +382,7 @@ Framework parse_framework(std::string_view text) {
   if (text == "numpy") return Framework::Numpy;
   if (text == "torch") return Framework::Torch;
   if (text == "dlpack") return Framework::DLPack;
-  throw Error(ErrorKind::CommandLine,
-              fmt::format("arrays can be 'numpy', 'torch' or 'dlpack', not '{}'", text));
+  throw Error(ErrorKind::CommandLine, "arrays can be 'numpy', 'torch' or 'dlpack', not '{}'", text);
 }
 
 std::string_view numpy_name(DType dtype) { return row_of(dtype).name; }

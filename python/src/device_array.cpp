@@ -1,7 +1,5 @@
 #include "python/src/device_array.h"
 
-#include <fmt/format.h>
-
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -53,9 +51,9 @@ nb::object DeviceArray::dlpack(nb::handle stream, nb::handle max_version, nb::ha
       stream.is_none() ? static_cast<std::int64_t>(default_stream) : nb::cast<std::int64_t>(stream);
   if (number == 0 || number < -1)
     throw Error(ErrorKind::Inputs,
-                fmt::format("__dlpack__(stream={}): expected None, -1, 1, 2 or the address of a "
-                            "CUDA stream",
-                            number));
+                "__dlpack__(stream={}): expected None, -1, 1, 2 or the address of a "
+                "CUDA stream",
+                number);
   const bool elsewhere = number != static_cast<std::int64_t>(number_of(stream_));
   auto lent = std::make_unique<Lent>(Lent{tensor_, elsewhere});
   PyObject* owner = PyCapsule_New(lent.get(), nullptr, take_back);

@@ -169,9 +169,8 @@ CompiledModel::Places CompiledModel::places_of(const std::vector<std::string>& n
   for (const auto& [name, array] : given) {
     const auto at = std::ranges::find(names, name);
     if (at == names.end())
-      throw Error(ErrorKind::Inputs,
-                  fmt::format("the model has no result '{}' to write; its results are {}", name,
-                              fmt::join(names, ", ")));
+      throw Error(ErrorKind::Inputs, "the model has no result '{}' to write; its results are {}",
+                  name, fmt::join(names, ", "));
     const auto i = static_cast<std::size_t>(at - names.begin());
     GivenPlace place = place_of(array, {"the place of result", name}, &way.device);
     result.places[i] = {.dtype = place.dtype,

@@ -1,7 +1,5 @@
 #include "python/src/names.h"
 
-#include <fmt/format.h>
-
 #include "api/anydim.h"
 
 namespace nb = nanobind;
@@ -10,8 +8,8 @@ namespace anydim::python {
 
 std::string name_from(nb::handle key, const char* of_what) {
   if (!PyUnicode_Check(key.ptr()))
-    throw Error(ErrorKind::Inputs, fmt::format("{} are named by strings, not by a {}", of_what,
-                                               Py_TYPE(key.ptr())->tp_name));
+    throw Error(ErrorKind::Inputs, "{} are named by strings, not by a {}", of_what,
+                Py_TYPE(key.ptr())->tp_name);
   const nb::object bytes =
       nb::steal(PyUnicode_AsEncodedString(key.ptr(), "utf-8", "surrogateescape"));
   if (!bytes.is_valid()) throw nb::python_error();
@@ -25,8 +23,8 @@ nb::object dict_of(nb::handle mapping, const char* what) {
     if (!dict.is_valid() || PyDict_Update(dict.ptr(), mapping.ptr()) < 0) throw nb::python_error();
     return dict;
   }
-  throw Error(ErrorKind::Inputs, fmt::format("{} come as a mapping of names to arrays, not as a {}",
-                                             what, Py_TYPE(mapping.ptr())->tp_name));
+  throw Error(ErrorKind::Inputs, "{} come as a mapping of names to arrays, not as a {}", what,
+              Py_TYPE(mapping.ptr())->tp_name);
 }
 
 std::vector<std::pair<std::string, nb::object>> named_arrays(nb::handle mapping, const char* what) {

@@ -10,6 +10,7 @@
 
 #include "ir/text/parse.h"
 #include "ir/text/print.h"
+#include "tests/ir/parse_parts.h"
 
 namespace anydim::ir::test {
 namespace {

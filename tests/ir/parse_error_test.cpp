@@ -3,6 +3,7 @@
 
 #include "ir/error.h"
 #include "ir/text/parse.h"
+#include "tests/ir/parse_parts.h"
 
 namespace anydim::ir {
 namespace {

@@ -10,6 +10,7 @@
 #include "ir/region.h"
 #include "ir/text/parse.h"
 #include "ir/text/print.h"
+#include "tests/ir/parse_parts.h"
 #include "tests/ir/same_module.h"
 
 namespace anydim::ir {

@@ -12,6 +12,7 @@
 
 #include "ir/error.h"
 #include "tests/runtime/temporary_folder.h"
+#include "tests/tuner/integrity.h"
 #include "tuner/schema.h"
 
 namespace anydim::tuner {
@@ -115,7 +116,7 @@ TEST_F(DatabaseTest, WhatWasRecordedIsThereAfterwards) {
   EXPECT_EQ(database.tables()[0].region.name, "matmul_0");
   EXPECT_EQ(database.tables()[0].run.model, "minilm.onnx");
   EXPECT_DOUBLE_EQ(database.tables()[0].entries[0].roofline_seconds, 1e-6);
-  EXPECT_EQ(database.integrity(), "");
+  EXPECT_EQ(integrity(file()), "");
 }
 
 TEST_F(DatabaseTest, EnvironmentsNeverMix) {
@@ -175,7 +176,7 @@ TEST_F(DatabaseTest, ALaterRunReplacesARegionsTable) {
   database.store_run(here, model_run("2026-11-22T00:00:00Z"), std::vector{other});
   EXPECT_EQ(database.tuning_table(here).regions.at("region A").size(), 1u);
   EXPECT_EQ(database.runs(here).size(), 2u);
-  EXPECT_EQ(database.integrity(), "");
+  EXPECT_EQ(integrity(file()), "");
 }
 
 TEST_F(DatabaseTest, TheExportIsTheDatabase) {
@@ -257,7 +258,7 @@ TEST_F(DatabaseTest, AnOlderSchemaIsBroughtUpToDate) {
   EXPECT_EQ(untouched.number("PRAGMA user_version"), 2);
   EXPECT_DOUBLE_EQ(written.tables()[0].entries[0].roofline_seconds, 0);
   EXPECT_EQ(written.runs(here)[0].model, "old.onnx");
-  EXPECT_EQ(written.integrity(), "");
+  EXPECT_EQ(integrity(file()), "");
   fill(written);
   EXPECT_EQ(written.measurement_count(), 3);
 }
@@ -347,7 +348,7 @@ TEST_F(DatabaseTest, ADamagedFileIsSaid) {
   expect_error(ErrorKind::Malformed,
                "the tuning database " + file().string() + " is damaged: ", [&] {
                  Database database(file(), Access::Read);
-                 EXPECT_NE(database.integrity(), "");
+                 EXPECT_NE(integrity(file()), "");
                  database.measurements(here);
                  database.tables();
                });

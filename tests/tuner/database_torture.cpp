@@ -29,6 +29,7 @@
 
 #include "ir/error.h"
 #include "tests/runtime/temporary_folder.h"
+#include "tests/tuner/integrity.h"
 #include "tuner/database.h"
 
 extern char** environ;
@@ -54,7 +55,7 @@ void write_batch(Database& database, std::int64_t batch) {
 // Number of batches, after checking that the file is whole.
 std::int64_t checked_batches(const std::filesystem::path& file) {
   const Database database(file, Database::Access::Read);
-  if (const std::string fault = database.integrity(); !fault.empty())
+  if (const std::string fault = integrity(file); !fault.empty())
     throw std::runtime_error("integrity: " + fault);
   const std::int64_t rows = database.measurement_count();
   if (rows % batch_rows != 0)

@@ -39,7 +39,7 @@ ir::Module module_of(const nlohmann::json& wanted) {
 ir::DType dtype_of(const nlohmann::json& wanted) {
   const std::string name = wanted.value("dtype", "bf16");
   const auto dtype = ir::dtype_named(name);
-  if (!dtype) throw Error(ErrorKind::Malformed, fmt::format("case: there is no dtype {}", name));
+  if (!dtype) throw Error(ErrorKind::Malformed, "case: there is no dtype {}", name);
   return *dtype;
 }
 
@@ -308,7 +308,7 @@ nlohmann::ordered_json CampaignCases::run(const nlohmann::json& wanted) {
   }
   if (kind == "raw") return run_raw(wanted);
   if (kind == "information") return information();
-  throw Error(ErrorKind::Malformed, fmt::format("case: there is no kind {}", kind));
+  throw Error(ErrorKind::Malformed, "case: there is no kind {}", kind);
 }
 
 nlohmann::ordered_json CampaignCases::run_program(const nlohmann::json& wanted) {
@@ -505,7 +505,7 @@ nlohmann::ordered_json CampaignCases::run_raw(const nlohmann::json& wanted) {
   std::ifstream stream(file, std::ios::binary);
   kernel.source.assign(std::istreambuf_iterator<char>(stream), {});
   if (kernel.source.empty())
-    throw Error(ErrorKind::Malformed, fmt::format("{}: cannot be read, or is empty", file));
+    throw Error(ErrorKind::Malformed, "{}: cannot be read, or is empty", file);
   const nlohmann::json& launch = wanted.at("launch");
   kernel.launch.entry = launch.at("entry").get<std::string>();
   kernel.launch.grid = {launch.value("grid", 1), 1, 1};

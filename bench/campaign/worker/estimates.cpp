@@ -35,10 +35,8 @@ constexpr CostRow cost_rows[] = {
 double& cost_named(CostConstants& constants, std::string_view name) {
   for (const CostRow& row : cost_rows)
     if (row.name == name) return constants.*row.place;
-  throw Error(
-      ErrorKind::Malformed,
-      fmt::format("there is no cost constant {}; codegen_cuda/cost_constants.def lists them",
-                  name));
+  throw Error(ErrorKind::Malformed,
+              "there is no cost constant {}; codegen_cuda/cost_constants.def lists them", name);
 }
 
 }  // namespace
@@ -50,8 +48,7 @@ std::shared_ptr<const ir::Backend> with_constants(const ir::Backend& backend,
       double& constant = cost_named(target.costs, name);
       const auto value = given.get<double>();
       if (!(value > 0))
-        throw Error(ErrorKind::Malformed,
-                    fmt::format("the cost constant {} is positive, got {}", name, value));
+        throw Error(ErrorKind::Malformed, "the cost constant {} is positive, got {}", name, value);
       constant = value;
     }
   });
@@ -92,8 +89,8 @@ Json estimates(const CompileTarget& target, const CompileOptions& options,
       programs.emplace(text, program_for(target, ir::parse(text), options));
     const ir::Program& program = programs.at(text);
     if (program.kernels.size() != 1)
-      throw Error(ErrorKind::Unsupported,
-                  fmt::format("case: a product became {} kernels", program.kernels.size()));
+      throw Error(ErrorKind::Unsupported, "case: a product became {} kernels",
+                  program.kernels.size());
     const auto keys =
         product.value("keys", std::vector<std::int64_t>{product.at("m").get<std::int64_t>()});
     const ir::Schedule schedule = ir::parse_schedule(product.at("schedule").get<std::string>());

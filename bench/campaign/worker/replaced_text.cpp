@@ -25,18 +25,15 @@ std::shared_ptr<const codegen_cuda::ReplacedText> read_replaced_text(
     if (std::ranges::none_of(codegen_cuda::device_pieces,
                              [&](const DevicePiece& piece) { return piece.name == name; }))
       throw Error(ErrorKind::CommandLine,
-                  fmt::format("{}: kernels include no such piece; codegen_cuda/device has those "
-                              "that they do",
-                              file.path().string()));
+                  "{}: kernels include no such piece; codegen_cuda/device has those that they do",
+                  file.path().string());
     std::ifstream stream(file.path(), std::ios::binary);
     replaced->pieces[name].assign(std::istreambuf_iterator<char>(stream), {});
-    if (!stream)
-      throw Error(ErrorKind::CommandLine, fmt::format("{}: cannot be read", file.path().string()));
+    if (!stream) throw Error(ErrorKind::CommandLine, "{}: cannot be read", file.path().string());
   }
   if (replaced->pieces.empty())
-    throw Error(ErrorKind::CommandLine,
-                fmt::format("{}: no *.cuh is there{}", folder.string(),
-                            fault ? ": " + fault.message() : std::string()));
+    throw Error(ErrorKind::CommandLine, "{}: no *.cuh is there{}", folder.string(),
+                fault ? ": " + fault.message() : std::string());
   // It only tells versions that somebody tries from each other; a byte that no text has ends each.
   std::uint64_t hash = ir::fnv1a("");
   for (const auto& [name, text] : replaced->pieces)

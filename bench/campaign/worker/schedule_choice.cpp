@@ -1,7 +1,5 @@
 #include "bench/campaign/worker/schedule_choice.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <iterator>
 #include <ranges>
@@ -86,8 +84,8 @@ std::vector<ir::Schedule> ChosenSchedules::candidates(const ir::Region& region,
     std::ranges::copy_if(space(region, bucket), std::back_inserter(taken),
                          [&](const auto& schedule) { return filter_->matches(schedule); });
   if (offered.empty())
-    throw Error(ErrorKind::Unsupported,
-                fmt::format("every schedule that the region {} has is to be avoided", region.name));
+    throw Error(ErrorKind::Unsupported, "every schedule that the region {} has is to be avoided",
+                region.name);
   const std::lock_guard lock(mutex_);
   offers_.push_back({region, offered});
   if (taken.empty()) return offered;
