@@ -248,8 +248,8 @@ void FunctionLowering::add_inputs() {
     const Value& value = function_.values[parameter];
     if (entry_ && !value.type.is_tensor())
       throw Error(ErrorKind::Unsupported,
-                  fmt::format("input %{} of @{} is no tensor; inputs of a program are tensors",
-                              value.name, function_.name));
+                  "input %{} of @{} is no tensor; inputs of a program are tensors", value.name,
+                  function_.name);
     auto index = static_cast<std::int32_t>(code_.inputs.size());
     const bool read = !entry_ || uses_[parameter] > 0 || wanted_.contains(parameter);
     if (read)
@@ -383,9 +383,9 @@ std::int32_t FunctionLowering::take_place(const Binding& binding, std::size_t pa
       std::ranges::count(function_.body.parameters, operand) != 1 || uses_[operand] != 1 ||
       !output_of_.contains(result))
     throw Error(ErrorKind::Unsupported,
-                fmt::format("{}: what is overwritten in place must be an input that nothing else "
-                            "reads, and the result an output",
-                            describe(function_, binding)));
+                "{}: what is overwritten in place must be an input that nothing else reads, and "
+                "the result an output",
+                describe(function_, binding));
   const std::int32_t buffer = buffer_of(operand);
   define(result, buffer);
   return buffer;
@@ -493,8 +493,8 @@ void FunctionLowering::add_outputs() {
     const std::string name = i < function_.result_names.size() ? function_.result_names[i] : "";
     if (entry_ && !type.is_tensor())
       throw Error(ErrorKind::Unsupported,
-                  fmt::format("output '{}' of @{} is no tensor; outputs of a program are tensors",
-                              name, function_.name));
+                  "output '{}' of @{} is no tensor; outputs of a program are tensors", name,
+                  function_.name);
     std::int32_t buffer = buffer_of(body.results[i]);
     touch(buffer);
     const auto ones = ones_.find(body.results[i]);

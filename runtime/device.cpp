@@ -12,25 +12,23 @@ namespace anydim::runtime {
 ir::Tensor Device::foreign(ir::DType dtype, std::vector<std::int64_t> dims, void*,
                            std::shared_ptr<const void>) {
   throw Error(ErrorKind::Inputs,
-              fmt::format("a tensor {} in device memory was given to a model that runs on the CPU: "
-                          "expected a tensor in host memory",
-                          ir::shape_text(dtype, dims)));
+              "a tensor {} in device memory was given to a model that runs on the CPU: "
+              "expected a tensor in host memory",
+              ir::shape_text(dtype, dims));
 }
 
 void MemoryBudget::spend(std::int64_t CallMemory::* part, std::int64_t bytes) {
   if (bytes < 0)
-    throw Error(ErrorKind::Inputs,
-                fmt::format("a buffer's size comes out as {} bytes for these inputs", bytes));
+    throw Error(ErrorKind::Inputs, "a buffer's size comes out as {} bytes for these inputs", bytes);
   const std::int64_t total = used_.arena + used_.pool + used_.scratch + used_.outputs + bytes;
   if (!limit_ || total <= *limit_) {
     used_.*part += bytes;
     most_.*part = std::max(most_.*part, used_.*part);
   } else {
-    throw Error(
-        ErrorKind::Resource,
-        fmt::format("this call needs at least {} bytes for activations, scratch and outputs, over "
-                    "the memory limit of {} bytes; give smaller inputs or raise --memory-limit",
-                    total, *limit_));
+    throw Error(ErrorKind::Resource,
+                "this call needs at least {} bytes for activations, scratch and outputs, over the "
+                "memory limit of {} bytes; give smaller inputs or raise --memory-limit",
+                total, *limit_);
   }
 }
 
@@ -112,15 +110,14 @@ std::int64_t appended_bytes(const ir::Code::Append& append, std::span<std::int64
     if (slot(append.first[i]) == extent) continue;
     throw Error(
         ErrorKind::Inputs,
-        fmt::format(
-            "{}: dimension {} of a scanned value: expected {} as in the first iteration, got {}",
-            append.source, i, slot(append.first[i]), extent));
+
+        "{}: dimension {} of a scanned value: expected {} as in the first iteration, got {}",
+        append.source, i, slot(append.first[i]), extent);
   }
   std::int64_t needed = 0;
   if (__builtin_mul_overflow(slot(append.bytes), count + 1, &needed))
-    throw Error(ErrorKind::Resource,
-                fmt::format("{}: a scanned result of {} elements of {} bytes is too large",
-                            append.source, count + 1, slot(append.bytes)));
+    throw Error(ErrorKind::Resource, "{}: a scanned result of {} elements of {} bytes is too large",
+                append.source, count + 1, slot(append.bytes));
   return needed;
 }
 

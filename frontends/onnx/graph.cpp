@@ -55,10 +55,9 @@ class GraphImporter : public Subgraphs {
   ir::Function run() {
     refuse_unsupported(graph_, opsets_);
     if (graph_.sparse_initializer_size() > 0) {
-      throw Error(
-          ErrorKind::Unsupported,
-          fmt::format("the model has {} sparse initialiser(s); Anydim supports only dense ones",
-                      graph_.sparse_initializer_size()));
+      throw Error(ErrorKind::Unsupported,
+                  "the model has {} sparse initialiser(s); Anydim supports only dense ones",
+                  graph_.sparse_initializer_size());
     }
     for (const auto& tensor : graph_.initializer()) initialised_.insert(tensor.name());
     for (const auto& input : graph_.input()) import_input(input);
@@ -80,8 +79,8 @@ class GraphImporter : public Subgraphs {
                                   const std::vector<ir::ValueId>& arguments,
                                   const std::string& name) override {
     if (graph.input_size() != static_cast<int>(arguments.size())) {
-      throw Error(ErrorKind::Malformed, fmt::format("{} takes {} input(s), expected {}", name,
-                                                    graph.input_size(), arguments.size()));
+      throw Error(ErrorKind::Malformed, "{} takes {} input(s), expected {}", name,
+                  graph.input_size(), arguments.size());
     }
     scopes_.emplace_back();
     ++inner_graphs_;
@@ -145,16 +144,14 @@ class GraphImporter : public Subgraphs {
   // The value that a graph in a node calls its output.
   ir::ValueId output_of(const std::string& graph, const std::string& output) const {
     if (const ir::ValueId* value = find_value(output)) return *value;
-    throw Error(ErrorKind::Malformed,
-                fmt::format("{}: its output {} is a value that nothing defines", graph,
-                            quoted_name(output)));
+    throw Error(ErrorKind::Malformed, "{}: its output {} is a value that nothing defines", graph,
+                quoted_name(output));
   }
 
   void define(const std::string& name, ir::ValueId value, const std::string& by) {
     if (scopes_.back().emplace(name, value).second) return;
-    throw Error(ErrorKind::Malformed,
-                fmt::format("{} defines the value {}, which is defined before it already", by,
-                            quoted_name(name)));
+    throw Error(ErrorKind::Malformed, "{} defines the value {}, which is defined before it already",
+                by, quoted_name(name));
   }
 
   ir::TensorType input_type(const onnx::ValueInfoProto& input) {
@@ -227,11 +224,10 @@ class GraphImporter : public Subgraphs {
       }
       const ir::ValueId* found = find_value(input);
       if (found == nullptr) {
-        throw Error(
-            ErrorKind::Malformed,
-            fmt::format(
-                "{} reads the value {}, which no input, initialiser or earlier node defines", what,
-                quoted_name(input)));
+        throw Error(ErrorKind::Malformed,
+
+                    "{} reads the value {}, which no input, initialiser or earlier node defines",
+                    what, quoted_name(input));
       }
       operands.push_back(*found);
     }
@@ -390,9 +386,9 @@ class GraphImporter : public Subgraphs {
         if (behind.refused) continue;
         if (builder_.rank(behind.block.results[i])) level_rank(node, behind, i, *ranks.rbegin());
         else
-          behind.refused = Error(ErrorKind::Unsupported, fmt::format("the rank of the output {} "
-                                                                     "is not known then",
-                                                                     quoted_name(ends[i])));
+          behind.refused =
+              Error(ErrorKind::Unsupported, "the rank of the output {} is not known then",
+                    quoted_name(ends[i]));
       }
     }
     return levelled;
@@ -498,17 +494,16 @@ class GraphImporter : public Subgraphs {
     for (const auto& output : graph_.output()) {
       const ir::ValueId* found = find_value(output.name());
       if (found == nullptr) {
-        throw Error(ErrorKind::Malformed,
-                    fmt::format("the graph's output {} is a value that nothing defines",
-                                quoted_name(output.name())));
+        throw Error(ErrorKind::Malformed, "the graph's output {} is a value that nothing defines",
+                    quoted_name(output.name()));
       }
       // Names tell outputs apart: listed again, it is the same one.
       if (!seen.insert(output.name()).second) continue;
       if (builder_.lists(*found) > 0) {
-        throw Error(ErrorKind::Unsupported,
-                    fmt::format("the graph's output {} is a sequence or an optional; outputs of a "
-                                "program are tensors",
-                                quoted_name(output.name())));
+        throw Error(
+            ErrorKind::Unsupported,
+            "the graph's output {} is a sequence or an optional; outputs of a program are tensors",
+            quoted_name(output.name()));
       }
       check_output_type(output, *found);
       function.body.results.push_back(result(output.name(), *found));
@@ -550,20 +545,18 @@ class GraphImporter : public Subgraphs {
   void check_output_type(const onnx::ValueInfoProto& output, ir::ValueId value) {
     const ElementType* type = builder_.element_type(value);
     if (type != nullptr && type->narrow) {
-      throw Error(
-          ErrorKind::Unsupported,
-          fmt::format("the graph's output {} has the element type {}, in which Anydim gives "
-                      "no results; cast it in the model",
-                      quoted_name(output.name()), type->name));
+      throw Error(ErrorKind::Unsupported,
+                  "the graph's output {} has the element type {}, in which Anydim gives no "
+                  "results; cast it in the model",
+                  quoted_name(output.name()), type->name);
     }
     if (!output.type().has_tensor_type() || output.type().tensor_type().elem_type() == 0) return;
     const ir::DType declared = dtype_numbered(output.type().tensor_type().elem_type(),
                                               fmt::format("output {}", quoted_name(output.name())));
     if (declared == builder_.dtype(value)) return;
-    throw Error(ErrorKind::Malformed,
-                fmt::format("the graph declares its output {} as {}, but it is computed as {}",
-                            quoted_name(output.name()), ir::name_of(declared),
-                            ir::name_of(builder_.dtype(value))));
+    throw Error(
+        ErrorKind::Malformed, "the graph declares its output {} as {}, but it is computed as {}",
+        quoted_name(output.name()), ir::name_of(declared), ir::name_of(builder_.dtype(value)));
   }
 
   onnx::GraphProto& graph_;

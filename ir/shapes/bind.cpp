@@ -207,9 +207,8 @@ std::vector<std::int64_t> without_ones(std::string_view output, std::span<const 
   for (std::size_t i = 0; i < dims.size(); ++i) {
     if (ones[i] != 1) kept.push_back(dims[i]);
     else if (dims[i] != 1)
-      throw Error(ErrorKind::Inputs,
-                  fmt::format("output '{}' drops dimension {}: expected 1, got {}",
-                              printable(output), i, dims[i]));
+      throw Error(ErrorKind::Inputs, "output '{}' drops dimension {}: expected 1, got {}",
+                  printable(output), i, dims[i]);
   }
   return kept;
 }
