@@ -290,9 +290,15 @@ llvm::Value* load_elements(KernelBuilder& kernel, Scope& scope, llvm::Value* bas
   }
   llvm::Value* pointers = lane_pointers(kernel, scope, base, dtype, offset);
   auto& at = kernel.at(scope);
-  llvm::Value* lanes =
-      mask ? kernel.splat(mask, width)
-           : llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(at.getInt1Ty(), width));
+  llvm::Value* all =
+      llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(at.getInt1Ty(), width));
+  llvm::Value* lanes = mask ? kernel.splat(mask, width) : all;
+  // No instruction gathers narrow elements: LLVM would branch for each lane of each load, and
+  // compile thousands of blocks for seconds.
+  if (mask != nullptr && ir::size_of(dtype) < 4) {
+    pointers = at.CreateSelect(lanes, pointers, at.CreateVectorSplat(width, kernel.zeros(element)));
+    lanes = all;
+  }
   return finish(
       at.CreateMaskedGather(type, pointers, alignment, lanes, llvm::Constant::getNullValue(type)));
 }

@@ -169,4 +169,14 @@ void import_thresholded_relu(Node& node) {
   node.output(0, node.emit(Op::where, {above, x, like(node, 0)}));
 }
 
+// Of ONNX Runtime: z sigmoid(z) of z = factor x.
+void import_scaled_silu(Node& node) {
+  const double alpha = node.real("alpha", 1);
+  const ValueId x = node.operand(0);
+  const ValueId factor = node.has_operand(1) ? node.rank_0(node.cast(node.operand(1), DType::F32))
+                                             : node.scalar(DType::F32, alpha);
+  const ValueId z = node.emit(Op::mul, {node.cast(x, DType::F32), factor});
+  node.output(0, swish(node, node.cast(z, node.dtype())));
+}
+
 }  // namespace anydim::frontends

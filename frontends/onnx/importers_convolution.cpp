@@ -198,10 +198,12 @@ void import_integer_convolution(Node& node) {
   node.output(0, convolution(node, x, centred(node, node.operand(1), zero)));
 }
 
+namespace {
+
 // Inputs: x, its scale and zero point; the weight likewise; scale and zero point of the result; a
-// bias of scale x_scale * w_scale.
-void import_quantised_convolution(Node& node) {
-  const ValueId x = centred(node, node.operand(0), node.operand(2));
+// bias of scale x_scale * w_scale. `x` is input 0, with channels first.
+ValueId quantised_convolution(Node& node, ValueId x) {
+  x = centred(node, x, node.operand(2));
   const ValueId weight = node.operand(3);
   ValueId y = convolution(
       node, x, centred(node, weight, along_axis(node, node.operand(5), weight, {.axis = 0})));
@@ -209,8 +211,23 @@ void import_quantised_convolution(Node& node) {
   const ValueId scales =
       node.emit(Op::mul, {node.operand(1), along_axis(node, node.operand(4), y, {.axis = 1})});
   const ValueId ratio = node.emit(Op::div, {node.operand(6), scales});
-  node.output(0, quantised(node, node.cast(y, node.dtype(ratio)), ratio, node.operand(7),
-                           node.dtype(node.operand(7))));
+  return quantised(node, node.cast(y, node.dtype(ratio)), ratio, node.operand(7),
+                   node.dtype(node.operand(7)));
+}
+
+}  // namespace
+
+void import_quantised_convolution(Node& node) {
+  node.output(0, quantised_convolution(node, node.operand(0)));
+}
+
+// The weight has its channels first in either layout.
+void import_runtime_quantised_convolution(Node& node) {
+  const bool last = node.flag("channels_last", false);
+  const ValueId x = node.operand(0);
+  if (last)
+    node.output(0, channels_last(node, quantised_convolution(node, channels_first(node, x))));
+  else node.output(0, quantised_convolution(node, x));
 }
 
 namespace {

@@ -215,12 +215,8 @@ ValueId part(Node& node, ValueId vector, std::int64_t first, std::int64_t last) 
   return node.emit(Op::strided_slice, {vector}, {{"starts", one(first)}, {"ends", one(last)}});
 }
 
-}  // namespace
-
-void import_pad(Node& node) {
+void pad(Node& node, ValueId pads, ValueId axes) {
   const std::string mode = pad_mode(node);
-  const ValueId axes = node.opset() >= 18 ? node.optional_index_operand(3) : ir::no_value;
-  ValueId pads = node.index_operand(1);
   const auto* const dims = node.dims(node.operand(0));
   const auto padded = axes != ir::no_value ? node.length(axes)
                       : dims == nullptr    ? std::nullopt
@@ -235,6 +231,18 @@ void import_pad(Node& node) {
                            {node.operand(0), value, part(node, pads, 0, *length / 2),
                             part(node, pads, *length / 2, *length), axes},
                            {{"mode", mode}}));
+}
+
+}  // namespace
+
+void import_pad(Node& node) {
+  pad(node, node.index_operand(1),
+      node.opset() >= 18 ? node.optional_index_operand(3) : ir::no_value);
+}
+
+// Of ONNX Runtime: the pads may be a row of a matrix.
+void import_runtime_pad(Node& node) {
+  pad(node, node.reshaped(node.index_operand(1), {node.index_vector({-1})}), ir::no_value);
 }
 
 // Dims of the axes become what input 1 says: by half of the difference at each end, and what is

@@ -1,8 +1,10 @@
 // Normalisation of rows: by mean and variance, or by the root of the mean square.
 #include <functional>
 
+#include "frontends/onnx/activation_names.h"
 #include "frontends/onnx/importers.h"
 #include "frontends/onnx/quantisation.h"
+#include "frontends/sizes.h"
 
 namespace anydim::frontends {
 
@@ -142,6 +144,27 @@ void import_rms_normalization(Node& node) {
       root_normalised(node, node.operand(0), node.operand(1), axis, node.real("epsilon", 1e-5));
   node.output(0, result.y);
   node.output(1, node.cast(result.inverse, DType::F32));  // of SimplifiedLayerNormalization
+}
+
+// Of ONNX Runtime: groups of as many elements of a row as the scale has, times a gate, in f32.
+void import_gated_rms_norm(Node& node) {
+  node.check_same_dtypes();
+  const std::string name = node.string("activation", "silu");
+  if (name != "silu" && name != "swish" && name != "sigmoid")
+    node.malformed("takes 'silu', 'swish' or 'sigmoid' as attribute 'activation', got {}",
+                   quoted_name(name));
+  const double epsilon = node.real("epsilon", 1e-5);
+  const ValueId x = node.operand(0), scale = node.operand(1);
+  node.check_same_shape(2, "gate", x, "input 0");
+  const auto wide = [&](ValueId value) { return node.cast(value, DType::F32); };
+  const ValueId size = node.dim_of(scale, 0), flat = node.index_vector({-1});
+  const ValueId groups =
+      node.same_extent(x, -1, scale, 0) ? wide(x) : node.reshaped(wide(x), {flat, size});
+  const ValueId y = root_normalised(node, groups, wide(scale), -1, epsilon).y;
+  const ValueId back = node.emit(Op::dyn_reshape, {y, node.emit(Op::shape_of, {x})});
+  const ValueId gate = wide(node.operand(2));
+  const ValueId opened = name == "sigmoid" ? node.emit(Op::sigmoid, {gate}) : swish(node, gate);
+  node.output(0, node.cast(node.emit(Op::mul, {back, opened}), node.dtype()));
 }
 
 void import_skip_layer_normalization(Node& node) {

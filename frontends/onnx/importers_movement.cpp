@@ -186,6 +186,12 @@ void import_unsqueeze(Node& node) {
   node.output(0, node.emit(Op::dyn_expand_dims, {node.operand(0), node.index_operand(1)}));
 }
 
+// Of ONNX Runtime: one axis, of rank 0 or 1.
+void import_expand_dims(Node& node) {
+  const ValueId axis = node.reshaped(node.index_operand(1), {node.index_vector({1})});
+  node.output(0, node.emit(Op::dyn_expand_dims, {node.operand(0), axis}));
+}
+
 void import_unsqueeze_attribute(Node& node) {
   node.output(0, node.emit(Op::expand_dims, {node.operand(0)}, {{"axes", node.integers("axes")}}));
 }

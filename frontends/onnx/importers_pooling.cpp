@@ -95,6 +95,15 @@ void import_max_pool(Node& node) {
     node.output(1, positions_of_largest(node, windows, x, moved, column_major));
 }
 
+// Of ONNX Runtime, which has it for integers of 8 bits.
+void import_channels_last_max_pool(Node& node) {
+  const ValueId x = channels_first(node, node.operand(0));
+  Windows windows(node, x, Windows::kernel_attribute(node, x));
+  if (node.flag("ceil_mode", false)) windows.round_up();
+  const ValueId moved = windows.over(windows.padded(x, lowest(node, node.dtype())));
+  node.output(0, channels_last(node, reduced(node, Op::reduce_max, moved, windows.window_axes())));
+}
+
 ValueId means_of_windows(Node& node, ValueId x, const Windows& windows, bool padding_counts) {
   const ValueId moved = windows.over(windows.padded(x));
   if (!windows.pads() || (padding_counts && windows.extra().all(0)))

@@ -1,8 +1,5 @@
 // The operators of ONNX Runtime (domain com.microsoft) from integers to integers: made real,
 // computed, quantised again.
-#include <algorithm>
-#include <numeric>
-
 #include "frontends/onnx/importers.h"
 #include "frontends/onnx/quantisation.h"
 #include "frontends/onnx/window.h"
@@ -75,18 +72,11 @@ void import_quantised_where(Node& node) {
 void import_quantised_average_pool(Node& node) {
   ValueId x = made_real(node, 0);
   const bool last = node.flag("channels_last", false);
-  std::vector<std::int64_t> order(node.rank(x));
-  std::iota(order.begin(), order.end(), 0);
-  if (last && order.size() > 2) {
-    std::rotate(order.begin() + 1, order.end() - 1, order.end());
-    x = node.emit(Op::transpose, {x}, {{"perm", order}});
-    std::iota(order.begin(), order.end(), 0);
-    std::rotate(order.begin() + 1, order.begin() + 2, order.end());
-  }
+  if (last) x = channels_first(node, x);
   Windows windows(node, x, Windows::kernel_attribute(node, x));
   if (node.flag("ceil_mode", false)) windows.round_up();
   ValueId mean = means_of_windows(node, x, windows, node.flag("count_include_pad", false));
-  if (last) mean = node.emit(Op::transpose, {mean}, {{"perm", order}});
+  if (last) mean = channels_last(node, mean);
   quantise(node, mean, 3, node.dtype());
 }
 

@@ -8,6 +8,7 @@
 #include "frontends/onnx/activation_names.h"
 #include "frontends/onnx/attention.h"
 #include "frontends/onnx/importers.h"
+#include "frontends/onnx/linear_recurrence.h"
 #include "frontends/onnx/run_time_axis.h"
 #include "frontends/sizes.h"
 
@@ -180,8 +181,7 @@ void import_linear_attention(Node& node) {
   if (!key_size || !value_size)
     node.unsupported("has heads of a size that is not known before it runs");
   const double given = node.real("scale", 0);
-  const ValueId scale =
-      node.scalar(computed, given != 0 ? given : 1 / std::sqrt(static_cast<double>(*key_size)));
+  const double scale = given != 0 ? given : 1 / std::sqrt(static_cast<double>(*key_size));
   // [batch, heads, steps, 1] where the last dim has a number a head, else with a number an element.
   const auto per_head = [&](std::size_t operand, bool elements) {
     const auto width = node.extent(node.operand(operand), -1);
@@ -204,32 +204,18 @@ void import_linear_attention(Node& node) {
         {{"axis", std::int64_t{0}}});
     state = node.emit(Op::dyn_full, {node.scalar(computed, 0), shape});
   }
-  const ValueId steps = node.without_axes(node.dim_of(q, 2), {0});
-  Node::Loop loop(node, steps, no_value, {state});
-  const ValueId i = loop.round(), before = loop.carried()[0];
-  const auto now = [&](ValueId value) {
-    return node.emit(Op::gather, {value, i}, {{"axis", std::int64_t{2}}});
-  };
-  ValueId held = before;
-  if (gated) held = node.emit(Op::mul, {held, node.with_axes(now(decay), {3})});
-  const ValueId key = now(k);
-  ValueId written = node.with_axes(now(v), {2});  // [batch, heads, 1, value size]
-  if (corrected) {
-    const ValueId known = node.emit(Op::matmul, {node.with_axes(key, {2}), held});
-    written =
-        node.emit(Op::mul, {node.with_axes(now(beta), {3}), node.emit(Op::sub, {written, known})});
-  }
-  const ValueId after =
-      node.emit(Op::add, {held, node.emit(Op::mul, {node.with_axes(key, {3}), written})});
-  const ValueId read =
-      node.emit(Op::matmul, {node.with_axes(now(q), {2}),
-                             read_again ? after : repeat_heads(node, after, query_heads / heads)});
-  const ValueId out = node.without_axes(node.emit(Op::mul, {read, scale}), {2});
-  const Values results = loop.close({loop.goes_on(), after, out});
-  // [steps, batch, heads, size] to [batch, heads, steps, size]
-  const ValueId ordered = node.emit(Op::transpose, {results[1]}, {{"perm", Ints{1, 2, 0, 3}}});
-  node.output(0, node.cast(merge_heads(node, ordered), dtype));
-  node.output(1, node.cast(results[0], node.has_operand(3) ? node.dtype(node.operand(3)) : dtype));
+  const LinearRecurrenceResult result =
+      emit_linear_recurrence(node, {.q = q,
+                                    .k = k,
+                                    .v = v,
+                                    .decay = decay,
+                                    .beta = beta,
+                                    .state = state,
+                                    .scale = scale,
+                                    .queries = read_again ? 1 : query_heads / heads});
+  node.output(0, node.cast(merge_heads(node, result.y), dtype));
+  node.output(1,
+              node.cast(result.state, node.has_operand(3) ? node.dtype(node.operand(3)) : dtype));
 }
 
 // A loop along the axis, which stands between the dims before it and those after it.

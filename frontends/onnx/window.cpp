@@ -32,6 +32,22 @@ bool compute(Op op, std::int64_t a, std::int64_t b, std::int64_t& result) {
 
 }  // namespace
 
+ValueId channels_first(Node& node, ValueId x) {
+  std::vector<std::int64_t> order{0, -1};
+  for (std::size_t i = 0; i < moved_dims(node, x); ++i)
+    order.push_back(static_cast<std::int64_t>(i) + 1);
+  order[1] = static_cast<std::int64_t>(order.size()) - 1;
+  return node.emit(Op::transpose, {x}, {{"perm", std::move(order)}});
+}
+
+ValueId channels_last(Node& node, ValueId x) {
+  std::vector<std::int64_t> order{0};
+  for (std::size_t i = 0; i < moved_dims(node, x); ++i)
+    order.push_back(static_cast<std::int64_t>(i) + 2);
+  order.push_back(1);
+  return node.emit(Op::transpose, {x}, {{"perm", std::move(order)}});
+}
+
 std::vector<std::int64_t> axes_between(std::size_t first, std::size_t last) {
   std::vector<std::int64_t> axes;
   for (std::size_t axis = first; axis < last; ++axis)

@@ -30,6 +30,10 @@ ir::ValueId vector_of(Node& node, const Sizes& sizes);
 // beyond 64 bits.
 Sizes combine(Node& node, ir::Op op, const Sizes& a, const Sizes& b);
 
+// x [N, d..., C] as [N, C, d...], and back.
+ir::ValueId channels_first(Node& node, ir::ValueId x);
+ir::ValueId channels_last(Node& node, ir::ValueId x);
+
 class Windows {
  public:
   // Reads the attributes strides, dilations, pads and auto_pad of a node whose windows of `kernel`

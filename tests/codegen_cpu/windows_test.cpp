@@ -126,6 +126,8 @@ INSTANTIATE_TEST_SUITE_P(
         Pool{.name = "Means", .reduce = "reduce_mean", .high = 5, .border = 2},
         Pool{.name = "Bytes", .stride = 2, .dtype = "u8"},
         Pool{.name = "BytesWithoutBorder", .border = 0, .dtype = "u8"},
+        Pool{.name = "BytesOfChannelsLast", .stride = 2, .channels_last = true, .dtype = "u8"},
+        Pool{.name = "HalvesOfChannelsLast", .channels_last = true, .dtype = "bf16"},
         Pool{.name = "Halves", .reduce = "reduce_sum", .dtype = "bf16"},
         Pool{.name = "Weighted", .reduce = "reduce_sum", .weights = true, .whole = false},
         Pool{.name = "WeightedBySteps",

@@ -213,6 +213,32 @@ void add_quantised_cases(std::vector<ValueCase>& cases) {
   add("QLinearGlobalAveragePool",
       {{bytes({1, 2, 3, 2}, picture)}, scale(0.5), zero(120), scale(0.25), zero(100)},
       bytes({1, 1, 1, 2}, {81, 70}), [](NodeBuilder& node) { node.integer("channels_last", 1); });
+  for (const bool last : {true, false}) {
+    add("QLinearConv",
+        {spread(last ? Dims{1, 3, 4, 2} : Dims{1, 2, 3, 4}, 11, DType::U8),
+         scale(0.5),
+         zero(120),
+         spread({2, 2, 2, 2}, 5, DType::I8),
+         {reals({2}, {0.25, 0.5})},
+         {bytes({2}, {0, 0}, DType::I8)},
+         scale(64),
+         zero(100),
+         {bytes({2}, {1000, -20}, DType::I32)}},
+        last ? bytes({1, 3, 2, 2}, {99, 132, 135, 109, 121, 129, 97, 0, 105, 107, 75, 139})
+             : bytes({1, 2, 3, 2}, {102, 101, 145, 78, 133, 97, 24, 169, 232, 0, 45, 168}),
+        [last](NodeBuilder& node) {
+          node.integer("channels_last", last ? 1 : 0)
+              .integers("pads", {1, 0, 0, 1})
+              .integers("strides", {1, 2});
+        });
+  }
+  add("NhwcMaxPool", {spread({1, 3, 4, 2}, 11, DType::I8)},
+      bytes({1, 2, 2, 2}, {-3, 34, 105, 108, 37, 74, 111, 74}, DType::I8), [](NodeBuilder& node) {
+        node.integers("kernel_shape", {2, 3})
+            .integers("strides", {2, 2})
+            .integers("pads", {0, 1, 0, 0})
+            .integer("ceil_mode", 1);
+      });
   const CaseOperand weight{bytes({3, 2}, {3, -7, 100, 5, -128, 127}, DType::I8), true};
   const CaseOperand bias{bytes({2}, {1000, -20}, DType::I32), true};
   add("QGemm",

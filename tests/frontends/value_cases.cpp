@@ -486,6 +486,7 @@ std::vector<ValueCase> value_cases() {
   for (ValueCase& one : window_cases()) cases.push_back(std::move(one));
   add_newer_cases(cases);
   add_runtime_experts(cases);
+  add_runtime_states(cases);
   add_quantised_cases(cases);
   add_sampling_cases(cases);
   add_classical_cases(cases);

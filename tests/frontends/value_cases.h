@@ -53,6 +53,7 @@ std::vector<ValueCase> value_cases();
 void add_newer_cases(std::vector<ValueCase>& cases);        // newer_cases.cpp
 void add_runtime_attention(std::vector<ValueCase>& cases);  // runtime_attention_cases.cpp
 void add_runtime_experts(std::vector<ValueCase>& cases);    // runtime_expert_cases.cpp
+void add_runtime_states(std::vector<ValueCase>& cases);     // runtime_state_cases.cpp
 void add_quantised_cases(std::vector<ValueCase>& cases);    // quantised_cases.cpp
 void add_classical_cases(std::vector<ValueCase>& cases);    // classical_cases.cpp
 void add_sampling_cases(std::vector<ValueCase>& cases);     // sampling_cases.cpp
