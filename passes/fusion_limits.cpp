@@ -1,6 +1,9 @@
 #include "passes/fusion_limits.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -54,8 +57,8 @@ bool overlap(const Dim& dividend, const RowForm& rows, const SymbolTable& symbol
   });
 }
 
-bool divides_overlap(const Dim& dim, const RowForm& rows, const SymbolTable& symbols) {
-  const auto within = [&](const Dim& part) { return divides_overlap(part, rows, symbols); };
+bool any_dividend(const Dim& dim, const std::function<bool(const Dim&)>& holds) {
+  const auto within = [&](const Dim& part) { return any_dividend(part, holds); };
   switch (dim.kind()) {
     case Dim::Kind::Constant:
     case Dim::Kind::Symbol:
@@ -66,23 +69,51 @@ bool divides_overlap(const Dim& dim, const RowForm& rows, const SymbolTable& sym
       });
     case Dim::Kind::FloorDiv:
     case Dim::Kind::Mod:
-      if (overlap(dim.operands()[0], rows, symbols)) return true;
+      if (holds(dim.operands()[0])) return true;
       [[fallthrough]];
     default: return std::ranges::any_of(dim.operands(), within);
   }
 }
 
+// Whether the step divides something of which this holds; a load whose elements lie in line does
+// not, whatever its index looks like.
+bool divides(const ScalarStep& step, const LoopForm& form,
+             const std::function<bool(const Dim&)>& holds) {
+  bool found = false;
+  for_each_dim(step, [&](const Dim& dim) { found = found || any_dividend(dim, holds); });
+  if (!found || !step.is<step::Load>()) return found;
+  const auto& [buffer, index] = step.as<step::Load>();
+  const auto& dims = form.parameters[static_cast<std::size_t>(buffer)].dims;
+  return any_dividend(linear_offset(index, dims, form.symbols), holds);
+}
+
 // Whether windows that overlap lie over dims that a reshape joined: each element would be divided
 // for as often as windows hold it, which costs more than to lay the joined dims down once.
-bool slides_over_joined_dims(const RowForm& rows, const SymbolTable& symbols) {
+bool slides_over_joined_dims(const RowForm& rows, const LoopForm& form) {
   return std::ranges::any_of(rows.stages, [&](const RowStage& stage) {
     return std::ranges::any_of(stage.program.steps, [&](const ScalarStep& step) {
-      bool divides = false;
-      for_each_dim(
-          step, [&](const Dim& dim) { divides = divides || divides_overlap(dim, rows, symbols); });
-      return divides;
+      return divides(step, form,
+                     [&](const Dim& dividend) { return overlap(dividend, rows, form.symbols); });
     });
   });
+}
+
+// Whether several passes over a row find the same elements by divisions, which costs more than to
+// lay the row down once.
+bool divides_in_several_passes(const RowForm& rows, const LoopForm& form) {
+  const auto is_inside = [&](const Dim& dividend) {
+    return std::ranges::any_of(
+        rows.inner, [&](const Iteration& loop) { return dividend.mentions(loop.variable); });
+  };
+  std::map<std::int32_t, int> passes;  // by parameter
+  for (const RowStage& stage : rows.stages) {
+    std::set<std::int32_t> found;
+    for (const ScalarStep& step : stage.program.steps)
+      if (!stage.per_row && step.is<step::Load>() && divides(step, form, is_inside))
+        found.insert(step.as<step::Load>().buffer);
+    for (const std::int32_t buffer : found) ++passes[buffer];
+  }
+  return std::ranges::any_of(passes, [](const auto& entry) { return entry.second > 1; });
 }
 
 }  // namespace
@@ -100,7 +131,8 @@ bool is_small(const LoopForm& form) {
   if (const auto* attention = std::get_if<AttentionForm>(&form.kind))
     return attention->score.steps.size() <= maximum_program_steps;
   if (const auto* rows = std::get_if<RowForm>(&form.kind))
-    return fits(rows->stages) && !slides_over_joined_dims(*rows, form.symbols);
+    return fits(rows->stages) && !slides_over_joined_dims(*rows, form) &&
+           !divides_in_several_passes(*rows, form);
   if (const auto* matmul = std::get_if<MatmulForm>(&form.kind))
     return matmul->rows.empty() ||
            (fits(matmul->rows) && bounds(matmul->n.extent, form.symbols).high <= longest_fused_row);

@@ -148,24 +148,30 @@ fn @main(%x: Tensor[(b, s, 12), f32]) {
       KernelKinds{"map"});
 }
 
-// Where windows overlap, each element would be found by divisions several times.
-TEST(Fuse, WindowsThatOverlapReadJoinedDimsFromMemory) {
-  const auto windows = [](int stride) {
-    return fmt::format(R"(
-fn @main(%x: Tensor[(n, 8, h, w), f32]) {{
-  %t = transpose(%x) {{perm = (0, 1, 3, 2)}}
-  %shape = shape(n, 8, w*h)
-  %joined = dyn.reshape(%t, %shape)
-  %v = windows(%joined) {{axes = (2), dilations = (1), sizes = (3), strides = ({})}}
-  %m = reduce_max(%v) {{axes = (3)}}
+// Where windows overlap, or a row is passed over several times, each element would be found by
+// divisions several times, unless it lies in line.
+TEST(Fuse, WhatIsReadOftenOverJoinedDimsComesFromMemory) {
+  const auto kinds = [](std::string_view perm, std::string_view rest) {
+    const std::string text = fmt::format(R"(
+fn @main(%x: Tensor[(n, h, w, 8), f32]) {{
+  %t = transpose(%x) {{perm = ({})}}
+  %joined = dyn.reshape(%t, shape(n, 2, 4*h*w))
+  {}
   return %m
 }})",
-                       stride);
+                                         perm, rest);
+    return check(text, {{{DType::F32, {2, 3, 4, 8}}}, {{DType::F32, {1, 1, 5, 8}}}});
   };
-  const std::vector<std::vector<Shape>> calls{{{DType::F32, {2, 8, 3, 4}}},
-                                              {{DType::F32, {1, 8, 1, 3}}}};
-  EXPECT_EQ(check(windows(1), calls), (KernelKinds{"map", "rows"}));
-  EXPECT_EQ(check(windows(3), calls), KernelKinds{"rows"});
+  const auto windows = [](std::string_view stride) {
+    return "%v = windows(%joined) {axes = (2), dilations = (1), sizes = (3), strides = (" +
+           std::string(stride) + ")} %m = reduce_max(%v) {axes = (3)}";
+  };
+  const KernelKinds apart{"map", "rows"}, one{"rows"};
+  EXPECT_EQ(kinds("0, 3, 1, 2", windows("1")), apart);
+  EXPECT_EQ(kinds("0, 3, 1, 2", windows("3")), one);
+  EXPECT_EQ(kinds("0, 1, 2, 3", windows("1")), one);
+  EXPECT_EQ(kinds("0, 3, 1, 2", "%m = softmax(%joined) {axis = 2}"), apart);
+  EXPECT_EQ(kinds("0, 1, 2, 3", "%m = softmax(%joined) {axis = 2}"), one);
 }
 
 TEST(Fuse, AnUndecidedBroadcastIsDecidedByTheIndex) {
