@@ -67,7 +67,6 @@ void require_readable(const std::filesystem::path& file) {
 void require_size_of_text(std::uintmax_t bytes, std::string_view name) {
   if (bytes > largest_text)
     throw Error(ErrorKind::Malformed,
-
                 "{}: a text of more than {} bytes is no module; large constants belong in files",
                 name, largest_text);
 }

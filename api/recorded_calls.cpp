@@ -93,7 +93,6 @@ tuner::Workload recorded_workload(const fs::path& folder, const std::vector<Inpu
   if (found.empty())
     throw Error(
         ErrorKind::Malformed,
-
         "{}: there is no recorded call in this folder (anydim run --record-calls writes them)",
         folder.string());
   tuner::Workload workload;

@@ -62,13 +62,11 @@ void check_places(std::span<const ResultPlace> places, const std::vector<std::st
             inputs, [&](const ir::Tensor& input) { return overlap(range_of(input), place.bytes); }))
       throw Error(
           ErrorKind::Inputs,
-
           "the place of result '{}' shares memory with an input: expected memory of its own", name);
     for (std::size_t other = 0; other < i; ++other)
       if (overlap(places[other].bytes, place.bytes))
         throw Error(
             ErrorKind::Inputs,
-
             "the places of results '{}' and '{}' share memory: expected memory of their own",
             ir::printable(names[other]), name);
   }

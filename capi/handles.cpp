@@ -58,7 +58,6 @@ std::uintptr_t Registry::add(HandleKind kind, std::shared_ptr<void> object) {
   if (free_.empty()) {
     if (places_.size() == most_places)
       throw Error(ErrorKind::Resource,
-
                   "{} handles are alive, the most there can be: release those that are done with",
                   most_places);
     if (free_.capacity() <= places_.size())

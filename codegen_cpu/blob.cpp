@@ -17,7 +17,6 @@ namespace {
 [[noreturn]] void refuse(const std::string& why) {
   throw Error(
       ErrorKind::Internal,
-
       "internal error: generated code cannot become a blob: {}; please report this as a bug", why);
 }
 

@@ -2,9 +2,7 @@
 // constants. Types must be inferred.
 #include <map>
 #include <string>
-#include <vector>
 
-#include "ir/dims/relation.h"
 #include "ir/shapes/shape_rule.h"
 #include "passes/pass.h"
 

@@ -56,7 +56,6 @@ Properties read_properties(const Driver& driver, DeviceNumber device) {
   }
   if (attribute(memory_pools_supported) == 0) {
     throw Error(ErrorKind::Resource,
-
                 "the GPU ({}) has no stream-ordered memory as it is set up here; use --device cpu",
                 properties.name);
   }

@@ -110,7 +110,6 @@ std::int64_t appended_bytes(const ir::Code::Append& append, std::span<std::int64
     if (slot(append.first[i]) == extent) continue;
     throw Error(
         ErrorKind::Inputs,
-
         "{}: dimension {} of a scanned value: expected {} as in the first iteration, got {}",
         append.source, i, slot(append.first[i]), extent);
   }

@@ -58,7 +58,6 @@ TimelineRing::Contents TimelineRing::read() const {
 void Timeline::start(std::int64_t events) {
   if (events < 1 || events > most_events)
     throw Error(ErrorKind::CommandLine,
-
                 "a timeline of {} events cannot be recorded: expected 1 to {}, of 128 bytes each",
                 events, most_events);
   std::shared_ptr<TimelineRing> ring;

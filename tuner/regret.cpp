@@ -114,7 +114,6 @@ Picks picks_of(std::span<const FreshLatencies> fresh, std::span<const Strategy> 
         const std::size_t candidate = candidate_of(latencies, strategy.tables[r][row]);
         if (candidate == none || std::isinf(latencies.seconds[candidate][p])) {
           throw Error(ErrorKind::Inputs,
-
                       "the table of `{}` picks `{}` for a shape at which it was not timed afresh",
                       strategy.name, to_string(strategy.tables[r][row].schedule));
         }

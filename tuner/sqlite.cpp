@@ -120,7 +120,6 @@ void Connection::fail(int code, std::string_view doing) const {
     case SQLITE_FULL:
       throw Error(
           ErrorKind::Write,
-
           "the tuning database {} cannot grow: the disk is full; what was kept before is safe",
           name_);
     case SQLITE_CANTOPEN:

@@ -12,6 +12,7 @@
 
 #include "frontends/onnx/function_builder.h"
 #include "frontends/onnx/node.h"
+#include "frontends/onnx/node_order.h"
 #include "frontends/onnx/operators.h"
 #include "frontends/onnx/symbols.h"
 #include "frontends/onnx/tensor.h"
@@ -34,15 +35,6 @@ std::unordered_set<std::string> names_in(const onnx::GraphProto& graph) {
   for (const auto& tensor : graph.initializer()) names.insert(tensor.name());
   for (const auto& node : graph.node()) names.insert(node.output().begin(), node.output().end());
   return names;
-}
-
-bool reads(const onnx::GraphProto& graph, const std::string& name) {
-  return std::ranges::any_of(graph.node(), [&](const onnx::NodeProto& node) {
-    return std::ranges::find(node.input(), name) != node.input().end() ||
-           std::ranges::any_of(node.attribute(), [&](const onnx::AttributeProto& attribute) {
-             return attribute.has_g() && reads(attribute.g(), name);
-           });
-  });
 }
 
 class GraphImporter : public Subgraphs {
@@ -102,7 +94,9 @@ class GraphImporter : public Subgraphs {
   }
 
   bool is_result(const std::string& output) const override {
-    return inner_graphs_ == 0 && !reads(graph_, output) &&
+    Names reads;
+    for (const auto& node : graph_.node()) add_reads(node, reads);
+    return inner_graphs_ == 0 && !reads.contains(output) &&
            std::ranges::find(graph_.output(), output, &onnx::ValueInfoProto::name) !=
                graph_.output().end();
   }
@@ -225,7 +219,6 @@ class GraphImporter : public Subgraphs {
       const ir::ValueId* found = find_value(input);
       if (found == nullptr) {
         throw Error(ErrorKind::Malformed,
-
                     "{} reads the value {}, which no input, initialiser or earlier node defines",
                     what, quoted_name(input));
       }

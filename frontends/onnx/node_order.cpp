@@ -6,7 +6,6 @@
 #include <string_view>
 #include <type_traits>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "onnx_schema/onnx.pb.h"
@@ -15,12 +14,8 @@ namespace anydim::frontends {
 
 namespace {
 
-using Names = std::unordered_set<std::string_view>;
-
-void add_reads(const onnx::NodeProto& node, Names& reads);
-
 // What a graph in a node reads of the graphs around it.
-void add_reads(const onnx::GraphProto& graph, Names& reads) {
+void add_reads_around(const onnx::GraphProto& graph, Names& reads) {
   Names inside;
   for (const auto& node : graph.node()) add_reads(node, inside);
   for (const auto& output : graph.output()) inside.insert(output.name());
@@ -31,11 +26,15 @@ void add_reads(const onnx::GraphProto& graph, Names& reads) {
   reads.merge(inside);
 }
 
+}  // namespace
+
 void add_reads(const onnx::NodeProto& node, Names& reads) {
   reads.insert(node.input().begin(), node.input().end());
   for (const auto& attribute : node.attribute())
-    if (attribute.has_g()) add_reads(attribute.g(), reads);
+    if (attribute.has_g()) add_reads_around(attribute.g(), reads);
 }
+
+namespace {
 
 // The nodes' places in the order that they should have.
 std::vector<int> ordered(const onnx::GraphProto& graph) {

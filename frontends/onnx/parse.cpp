@@ -15,7 +15,6 @@ Message parse(std::span<const std::byte> bytes, const std::string& what, std::st
   if (bytes.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
     throw Error(
         ErrorKind::Malformed,
-
         "{} has {} bytes, over protobuf's limit of 2 GiB: export its weights as external data",
         what, bytes.size());
   }

@@ -52,7 +52,6 @@ void measure(Dim::Node& node) {
   if (depth > maximum_depth) {
     throw Error(
         ErrorKind::Unsupported,
-
         "a dim expression nests deeper than {} levels; simplify the model's shape arithmetic",
         maximum_depth);
   }

@@ -45,7 +45,6 @@ Dim choose(Dim::Kind kind, std::vector<Dim> operands, Facts* facts) {
   if (flat.size() > maximum_choices) {
     throw Error(
         ErrorKind::Unsupported,
-
         "a min or max of dims has more than {} operands; simplify the model's shape arithmetic",
         maximum_choices);
   }

@@ -264,7 +264,6 @@ class Frame {
         if (dims[i] == parts[0].dims()[i] || (!new_axis && static_cast<std::int64_t>(i) == axis))
           continue;
         throw Error(ErrorKind::Inputs,
-
                     "{}: the list's tensors have shapes ({}) and ({}); expected equal extents{}",
                     describe(function_, binding), fmt::join(list[0].tensor.dims(), ", "),
                     fmt::join(item.tensor.dims(), ", "),

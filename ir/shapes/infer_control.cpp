@@ -267,7 +267,6 @@ void FunctionInferrer::instantiate(Binding& binding, const Function& callee,
     if (declared.kind == Type::Kind::Unknown) {
       throw Error(
           ErrorKind::Unsupported,
-
           "{}: the type of result {} of the recursive function @{} isn't known; declare it.",
           describe(function_, binding), i, callee.name);
     }

@@ -97,7 +97,6 @@ Type FunctionInferrer::signature(const Binding& closure, const Function& callee)
     const Type& declared = callee.values[result].type;
     if (declared.kind == Type::Kind::Unknown)
       throw Error(ErrorKind::Unsupported,
-
                   "{}: the result types of the recursive function @{} aren't known; declare them.",
                   describe(function_, closure), callee.name);
     type.results.push_back(with_dims(declared, outside));

@@ -143,6 +143,22 @@ TEST(OnnxBranches, OutputsHaveTheRankThatACallGivesThem) {
   EXPECT_EQ(difference(result_of(branches, reals({2, 1}, {4, 5})), reals({2, 1}, {-4, -5})), "");
 }
 
+// A graph in a node that yields an outer value, and does nothing else, reads it.
+TEST(OnnxBranches, WhatABranchYieldsHasTheRankThatACallGivesIt) {
+  ModelBuilder builder;
+  builder.input("x", f32, {"m", "n"}).output("z").output("y");
+  builder.integers("zero", {1}, {0}).integers("one", {1}, {1});
+  builder.node("Squeeze", {"x"}, {"y"});
+  builder.node("Shape", {"x"}, {"shape"});
+  builder.node("Gather", {"shape", "zero"}, {"rows"});
+  builder.node("Equal", {"rows", "one"}, {"is_row"});
+  auto branch = builder.node("If", {"is_row"}, {"z"});
+  add_graph(branch, "then_branch", ModelBuilder().output("y"));
+  add_graph(branch, "else_branch", ModelBuilder().output("y"));
+  EXPECT_EQ(difference(result_of(builder, reals({1, 3}, {1, 2, 3})), reals({3}, {1, 2, 3})), "");
+  EXPECT_EQ(difference(result_of(builder, reals({2, 1}, {4, 5})), reals({2}, {4, 5})), "");
+}
+
 TEST(OnnxBranches, SqueezesOfManyDimsNeedAxes) {
   ModelBuilder builder;
   builder.input("x", f32, {"m", "n", "k", "l"}).output("y");
