@@ -98,18 +98,30 @@ bool slides_over_joined_dims(const RowForm& rows, const LoopForm& form) {
   });
 }
 
-// Whether several passes over a row find the same elements by divisions, which costs more than to
-// lay the row down once.
-bool divides_in_several_passes(const RowForm& rows, const LoopForm& form) {
+// Whether several passes over a row read a tensor whose elements lie in another order than the
+// row's, so that each is found by divisions or the reads jump: that costs more than to lay the row
+// down once.
+bool jumps_in_several_passes(const RowForm& rows, const LoopForm& form) {
   const auto is_inside = [&](const Dim& dividend) {
     return std::ranges::any_of(
         rows.inner, [&](const Iteration& loop) { return dividend.mentions(loop.variable); });
+  };
+  const auto jumps = [&](const ScalarStep& step) {
+    if (divides(step, form, is_inside)) return true;
+    if (rows.inner.size() < 2) return false;
+    const auto& [buffer, index] = step.as<step::Load>();
+    const Dim offset =
+        linear_offset(index, form.parameters[static_cast<std::size_t>(buffer)].dims, form.symbols);
+    return std::any_of(rows.inner.begin(), rows.inner.end() - 1, [&](const Iteration& loop) {
+      const auto affine = affine_in(offset, loop.variable);
+      return affine && affine->stride.is_constant(1);
+    });
   };
   std::map<std::int32_t, int> passes;  // by parameter
   for (const RowStage& stage : rows.stages) {
     std::set<std::int32_t> found;
     for (const ScalarStep& step : stage.program.steps)
-      if (!stage.per_row && step.is<step::Load>() && divides(step, form, is_inside))
+      if (!stage.per_row && step.is<step::Load>() && jumps(step))
         found.insert(step.as<step::Load>().buffer);
     for (const std::int32_t buffer : found) ++passes[buffer];
   }
@@ -132,7 +144,7 @@ bool is_small(const LoopForm& form) {
     return attention->score.steps.size() <= maximum_program_steps;
   if (const auto* rows = std::get_if<RowForm>(&form.kind))
     return fits(rows->stages) && !slides_over_joined_dims(*rows, form) &&
-           !divides_in_several_passes(*rows, form);
+           !jumps_in_several_passes(*rows, form);
   if (const auto* matmul = std::get_if<MatmulForm>(&form.kind))
     return matmul->rows.empty() ||
            (fits(matmul->rows) && bounds(matmul->n.extent, form.symbols).high <= longest_fused_row);

@@ -1,5 +1,6 @@
 #include "ir/dims/assumed_extents.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <utility>
@@ -38,10 +39,16 @@ void AssumedExtents::at_least(const Dim& dim, std::int64_t least) {
     case Dim::Kind::Value: return raise(dim.leaf(), least);
     case Dim::Kind::Sum: {
       const auto& terms = dim.terms();
-      if (terms.size() != 1 || terms[0].factors.size() != 1 || terms[0].coefficient < 1) return;
+      if (terms.size() != 1 || terms[0].coefficient < 1) return;
       const Wide rest = static_cast<Wide>(least) - dim.constant_part();
-      if (const auto of_factor = narrowed(ceil_quotient(rest, terms[0].coefficient)))
-        at_least(terms[0].factors[0], *of_factor);
+      const auto of_product = narrowed(ceil_quotient(rest, terms[0].coefficient));
+      if (!of_product) return;
+      const std::vector<Dim>& factors = terms[0].factors;
+      if (factors.size() == 1) return at_least(factors[0], *of_product);
+      // None of several factors is 0 where their product is not.
+      const auto is_count = [this](const Dim& factor) { return bounds(factor, symbols_).low >= 0; };
+      if (*of_product >= 1 && std::ranges::all_of(factors, is_count))
+        for (const Dim& factor : factors) at_least(factor, 1);
       return;
     }
     case Dim::Kind::FloorDiv: {

@@ -8,14 +8,15 @@
 
 namespace anydim::ir {
 
-// Extents of tensors that exist are not negative: while this lives, proofs over `symbols` know it
-// of the symbols and tensor elements that they are made of, as far as these can be told apart.
+// Extents of tensors are not negative, and where a tensor has an element, not 0: while this lives,
+// proofs over `symbols` know it of the symbols and tensor elements that they are made of, as far as
+// these can be told apart.
 class AssumedExtents {
  public:
   explicit AssumedExtents(SymbolTable& symbols) : symbols_(symbols) {}
   AssumedExtents(const AssumedExtents&) = delete;
   ~AssumedExtents();
-  void add(const Dim& extent) { at_least(extent, 0); }
+  void add(const Dim& extent, std::int64_t least = 0) { at_least(extent, least); }
 
  private:
   void at_least(const Dim& dim, std::int64_t least);

@@ -290,7 +290,7 @@ Dim quotient_of(const Polynomial& a, const Polynomial& b, Facts* facts) {
   const Dim divisor = make_sum(b);
   const Dim numerator = make_sum(a);
   const bool divisor_positive = positive(divisor, facts);
-  if (divisor_positive && in_range(numerator, divisor, facts)) return 0;
+  if (in_range(numerator, divisor, facts)) return 0;
   if (divisor_positive && all_negative(a)) {
     return subtract(0, divide(make_sum(turned(a, b)), divisor, facts), facts);
   }
@@ -312,7 +312,7 @@ Dim remainder_of(const Polynomial& a, const Polynomial& b, Facts* facts) {
   const Dim divisor = make_sum(b);
   const Dim numerator = make_sum(a);
   const bool divisor_positive = positive(divisor, facts);
-  if (divisor_positive && in_range(numerator, divisor, facts)) return from_polynomial(a, facts);
+  if (in_range(numerator, divisor, facts)) return from_polynomial(a, facts);
   if (auto inner = mod_of_mod(a, b, facts)) return *std::move(inner);
   if (divisor_positive && all_negative(a)) {
     const Dim rest = remainder(make_sum(turned(a, b)), divisor, facts);

@@ -55,6 +55,7 @@ class Facts {
   std::optional<std::int64_t> sampled(const Dim& dim, std::size_t sample);
   Interval compute_symbol_bounds(const DimLeaf& leaf);
   bool refuted(const Dim& dim);
+  bool takes_place(const Dim& dim, std::size_t sample);
   bool search_atom(const Dim& dim, const Dim& atom, int depth);
 
   const SymbolTable& symbols_;

@@ -169,9 +169,19 @@ std::optional<std::int64_t> Facts::sampled(const Dim& dim, std::size_t sample) {
 // would fail.
 bool Facts::refuted(const Dim& dim) {
   for (std::size_t sample = 0; sample < Samples{}.size(); ++sample) {
-    if (sampled(dim, sample).value_or(0) < 0) return true;
+    if (sampled(dim, sample).value_or(0) < 0 && takes_place(dim, sample)) return true;
   }
   return false;
+}
+
+// Whether the loops whose variables `dim` mentions have the points that the sample gives them.
+bool Facts::takes_place(const Dim& dim, std::size_t sample) {
+  return std::ranges::all_of(dim.leaves(), [&](const DimLeaf& leaf) {
+    const SymbolInfo* info = leaf.is_element() ? nullptr : symbols_.find(leaf);
+    if (info == nullptr || !info->below) return true;
+    const auto end = sampled(*info->below, sample);
+    return end && sample_of(leaf, sample) < *end;
+  });
 }
 
 bool Facts::seen_both_ways(const Dim& a, const Dim& b) {

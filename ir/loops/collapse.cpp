@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "ir/dims/affine.h"
 #include "ir/loops/derive.h"
+#include "ir/loops/digits.h"
 
 namespace anydim::ir::derive {
 
@@ -55,34 +57,25 @@ class Join {
   std::map<DimLeaf, Dim> replacement_;
 };
 
-// What multiplies a loop variable in an offset; nothing where it stands in another way than in
-// products of its own.
-std::optional<Dim> coefficient(const Dim& offset, const DimLeaf& variable) {
-  if (!offset.mentions(variable)) return Dim(0);
-  if (offset.kind() == Dim::Kind::Symbol) return Dim(1);
-  if (offset.kind() != Dim::Kind::Sum) return std::nullopt;
-  Dim total = 0;
-  for (const Dim::Term& term : offset.terms()) {
-    Dim rest = term.coefficient;
-    int found = 0;
-    for (const Dim& factor : term.factors) {
-      if (factor.kind() == Dim::Kind::Symbol && factor.leaf() == variable) ++found;
-      else if (factor.mentions(variable)) return std::nullopt;
-      else rest = rest * factor;
-    }
-    if (found > 1) return std::nullopt;
-    if (found == 1) total = total + rest;
-  }
-  return total;
-}
-
 // Reads and writes of all programs.
 class Accesses {
  public:
   Accesses(std::span<ScalarProgram*> programs, std::span<std::vector<Store>*> stores,
-           std::span<const std::vector<Dim>> buffer_dims,
-           std::span<const std::vector<Dim>> output_dims)
+           std::span<const std::vector<Dim>> buffer_dims = {},
+           std::span<const std::vector<Dim>> output_dims = {})
       : programs_(programs), stores_(stores), buffer_dims_(buffer_dims), output_dims_(output_dims) {
+  }
+
+  // Every dim of a read, a write or anything else in the programs.
+  std::vector<Dim> dims() const {
+    std::vector<Dim> found;
+    for (const ScalarProgram* program : programs_)
+      for (const ScalarStep& step : program->steps)
+        for_each_dim(step, [&](const Dim& dim) { found.push_back(dim); });
+    for (const std::vector<Store>* list : stores_)
+      for (const Store& store : *list)
+        found.insert(found.end(), store.index.begin(), store.index.end());
+    return found;
   }
 
   // Calls `access(index, dims)` for every read and write, `other(dim)` for every other dim that may
@@ -138,8 +131,10 @@ class Strides {
         [&](const std::vector<Dim>& index, const std::vector<Dim>& dims) {
           const Dim offset = offset_of(index, dims);
           std::vector<std::optional<Dim>>& row = rows_.emplace_back();
-          for (const Iteration& iteration : space)
-            row.push_back(coefficient(offset, iteration.variable));
+          for (const Iteration& iteration : space) {
+            const auto affine = affine_in(offset, iteration.variable);
+            row.push_back(affine ? std::optional(affine->stride) : std::nullopt);
+          }
           return true;
         },
         [&](const Dim& dim) {
@@ -197,7 +192,46 @@ void join_run(std::vector<Iteration>& space, std::size_t first, std::size_t last
 // into.
 constexpr std::size_t most_proven = 8;
 
+// Divisions by constants are cheaper than loops shorter than this.
+constexpr std::int64_t least_constant_weight = 32;
+
+// Weights of the iteration's digits that take it apart without a rest.
+std::vector<Dim> weights_of(const Iteration& iteration, std::span<const Dim> dims,
+                            const SymbolTable& symbols) {
+  std::vector<Dim> weights = digit_extents(dims, iteration.variable, symbols);
+  std::erase_if(weights, [](const Dim& weight) {
+    return weight.constant().value_or(least_constant_weight) < least_constant_weight;
+  });
+  Dim above = iteration.extent;
+  for (std::size_t i = weights.size(); i-- > 0;) {
+    const Dim extent = simplify(floor_div(above, weights[i]), symbols);
+    if (!(extent * weights[i] == above) || extent.is_constant(1)) return {};
+    above = weights[i];
+  }
+  return weights;
+}
+
 }  // namespace
+
+void take_apart(std::vector<Iteration>& space, AccessContext& context,
+                std::span<ScalarProgram*> programs, std::span<std::vector<Store>*> stores) {
+  Accesses accesses(programs, stores);
+  std::vector<Iteration> apart;
+  for (const Iteration& iteration : space) {
+    const std::vector<Dim> weights = weights_of(iteration, accesses.dims(), context.symbols);
+    if (weights.empty()) {
+      apart.push_back(iteration);
+      continue;
+    }
+    const auto fresh = [&] {
+      return context.iterate(role_of(iteration), iteration.extent).variable;
+    };
+    const Digits digits = split(iteration, weights, fresh, context.symbols);
+    accesses.rewrite([&](const Dim& dim) { return over_digits(dim, digits, context.symbols); });
+    apart.insert(apart.end(), digits.digits.begin(), digits.digits.end());
+  }
+  space = std::move(apart);
+}
 
 void collapse(std::vector<Iteration>& space, AccessContext& context,
               std::span<ScalarProgram*> programs, std::span<std::vector<Store>*> stores,

@@ -158,6 +158,7 @@ MapForm derive_map(AccessContext& context, std::span<const ValueId> outputs) {
   for (MapPart& part : form.parts) {
     ScalarProgram* program = &part.program;
     std::vector<Store>* stores = &part.stores;
+    take_apart(part.space, context, {&program, 1}, {&stores, 1});
     collapse(part.space, context, {&program, 1}, {&stores, 1}, buffers, results);
   }
   return form;

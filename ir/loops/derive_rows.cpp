@@ -322,6 +322,7 @@ RowForm derive_rows(AccessContext& context, std::span<const ValueId> outputs) {
   collapse(points, context, programs, stores, buffers, results);
   form.outer.erase(form.outer.begin() + (segmented ? 1 : 0), form.outer.end());
   form.outer.insert(form.outer.end(), points.begin(), points.end());
+  take_apart(form.inner, context, programs, stores);
   collapse(form.inner, context, programs, stores, buffers, results);
   return form;
 }

@@ -47,11 +47,10 @@ void collect(const Dim& dim, const DimLeaf& variable, std::vector<Dim>& found) {
 
 }  // namespace
 
-std::vector<Dim> digit_extents(const ScalarProgram& program, const DimLeaf& variable,
+std::vector<Dim> digit_extents(std::span<const Dim> dims, const DimLeaf& variable,
                                const SymbolTable& symbols) {
   std::vector<Dim> found;
-  for (const ScalarStep& step : program.steps)
-    for_each_dim(step, [&](const Dim& dim) { collect(dim, variable, found); });
+  for (const Dim& dim : dims) collect(dim, variable, found);
   const auto divides = [&](const Dim& a, const Dim& b) {
     return simplify(mod(b, a), symbols).is_constant(0);
   };
@@ -65,6 +64,14 @@ std::vector<Dim> digit_extents(const ScalarProgram& program, const DimLeaf& vari
   for (std::size_t i = 1; i < extents.size(); ++i)
     if (!divides(extents[i - 1], extents[i])) return {};
   return extents;
+}
+
+std::vector<Dim> digit_extents(const ScalarProgram& program, const DimLeaf& variable,
+                               const SymbolTable& symbols) {
+  std::vector<Dim> dims;
+  for (const ScalarStep& step : program.steps)
+    for_each_dim(step, [&](const Dim& dim) { dims.push_back(dim); });
+  return digit_extents(dims, variable, symbols);
 }
 
 Digits split(const Iteration& iteration, const std::vector<Dim>& extents,
@@ -82,9 +89,8 @@ Digits split(const Iteration& iteration, const std::vector<Dim>& extents,
   return result;
 }
 
-ScalarProgram over_digits(const ScalarProgram& program, const Digits& digits,
-                          const SymbolTable& symbols) {
-  const std::map<DimLeaf, Dim> replacement{{digits.variable, digits.value}};
+Dim over_digits(const Dim& index, const Digits& digits, const SymbolTable& symbols) {
+  if (!index.mentions(digits.variable)) return index;
   // A division by a weight is a sum of digits whether or not the weight is known to be more than 0,
   // which simplify() would need to know.
   const std::function<Dim(const Dim&)> divided = [&](const Dim& dim) -> Dim {
@@ -134,12 +140,15 @@ ScalarProgram over_digits(const ScalarProgram& program, const Digits& digits,
     }
     return dim;
   };
+  return simplify(
+      divided(index).substitute(std::map<DimLeaf, Dim>{{digits.variable, digits.value}}), symbols);
+}
+
+ScalarProgram over_digits(const ScalarProgram& program, const Digits& digits,
+                          const SymbolTable& symbols) {
   ScalarProgram result = program;
-  const auto rewrite = [&](Dim& dim) {
-    if (dim.mentions(digits.variable))
-      dim = simplify(divided(dim).substitute(replacement), symbols);
-  };
-  for (ScalarStep& step : result.steps) for_each_dim(step, rewrite);
+  for (ScalarStep& step : result.steps)
+    for_each_dim(step, [&](Dim& dim) { dim = over_digits(dim, digits, symbols); });
   return result;
 }
 

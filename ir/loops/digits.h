@@ -4,15 +4,18 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "ir/loops/loop_form.h"
 
 namespace anydim::ir {
 
-// Extents that the program divides the variable by, the smallest first; each divides the next one.
+// Extents that the dims divide the variable by, the smallest first; each divides the next one.
 // Empty where there are none, or they do not divide each other. Where the variable takes a value at
 // all, none of them is 0.
+std::vector<Dim> digit_extents(std::span<const Dim> dims, const DimLeaf& variable,
+                               const SymbolTable& symbols);
 std::vector<Dim> digit_extents(const ScalarProgram& program, const DimLeaf& variable,
                                const SymbolTable& symbols);
 
@@ -28,7 +31,9 @@ struct Digits {
 Digits split(const Iteration& iteration, const std::vector<Dim>& extents,
              const std::function<DimLeaf()>& fresh, SymbolTable& symbols);
 
-// The program over the digits instead of their variable. It says the same where no weight is 0.
+// The index, the program over the digits instead of their variable. It says the same where no
+// weight is 0.
+Dim over_digits(const Dim& index, const Digits& digits, const SymbolTable& symbols);
 ScalarProgram over_digits(const ScalarProgram& program, const Digits& digits,
                           const SymbolTable& symbols);
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ir/dims/assumed_extents.h"
 #include "ir/error.h"
 #include "ir/loops/scalar_access.h"
 #include "ir/shapes/shape_rules.h"
@@ -61,6 +62,23 @@ void split_linear(Dim linear, std::span<const Dim> dims, std::span<Dim> index,
       index[i] = simplify(mod(linear, dims[i]), symbols);
       linear = simplify(floor_div(linear, dims[i]), symbols);
     }
+  }
+}
+
+// Whether the dim depends on whether an extent is 0, as a size does in whose place ONNX's Reshape
+// copies the operand's where it is.
+bool chooses_at_zero(const Dim& dim) {
+  const auto any = [](const auto& parts) { return std::ranges::any_of(parts, chooses_at_zero); };
+  switch (dim.kind()) {
+    case Dim::Kind::Constant:
+    case Dim::Kind::Symbol:
+    case Dim::Kind::Value: return false;
+    case Dim::Kind::Sum:
+      return std::ranges::any_of(dim.terms(),
+                                 [&](const Dim::Term& term) { return any(term.factors); });
+    default:
+      return (dim.kind() == Dim::Kind::Select && dim.operands()[1].is_constant(0)) ||
+             any(dim.operands());
   }
 }
 
@@ -149,8 +167,8 @@ class DimGroups {
   // small tells a rounded size from another one.
   bool is_rest(const Dim& difference) const {
     constexpr std::int64_t largest_rest = 4096;
-    const Interval range = bounds(simplify(difference, symbols_), symbols_);
-    return range.low >= 0 && range.high <= largest_rest;
+    return prove_less_equal(0, difference, symbols_) == Proof::Yes &&
+           prove_less_equal(difference, largest_rest, symbols_) == Proof::Yes;
   }
 
   const std::vector<Dim>& from_;
@@ -160,6 +178,32 @@ class DimGroups {
   const SymbolTable& symbols_;
   bool up_to_rests_ = false;
 };
+
+std::vector<Dim> index_through_groups(const std::vector<Dim>& index, const std::vector<Dim>& from,
+                                      const std::vector<Dim>& to, const SymbolTable& symbols) {
+  std::vector<Dim> result(to.size(), Dim(0));
+  // Extents of one carry no information: leave them out on both sides, their index is 0.
+  std::vector<std::size_t> sources, targets;
+  for (std::size_t i = 0; i < from.size(); ++i)
+    if (!is_one(from[i], symbols)) sources.push_back(i);
+  for (std::size_t i = 0; i < to.size(); ++i)
+    if (!is_one(to[i], symbols)) targets.push_back(i);
+  for (const DimGroup& group : DimGroups(from, sources, to, targets, symbols).groups()) {
+    const std::size_t target_count = group.target_end - group.target;
+    if (group.source_end - group.source == 1 && target_count == 1) {
+      result[targets[group.target]] = index[sources[group.source]];
+      continue;
+    }
+    Dim linear = 0;
+    for (std::size_t i = group.source; i < group.source_end; ++i)
+      linear = linear * from[sources[i]] + index[sources[i]];
+    std::vector<Dim> dims, digits(target_count, Dim(0));
+    for (std::size_t i = group.target; i < group.target_end; ++i) dims.push_back(to[targets[i]]);
+    split_linear(simplify(linear, symbols), dims, digits, symbols);
+    for (std::size_t i = 0; i < target_count; ++i) result[targets[group.target + i]] = digits[i];
+  }
+  return result;
+}
 
 }  // namespace
 
@@ -185,28 +229,18 @@ std::vector<Dim> broadcast_index(const std::vector<Dim>& index, const std::vecto
 
 std::vector<Dim> reshape_index(const std::vector<Dim>& index, const std::vector<Dim>& from,
                                const std::vector<Dim>& to, const SymbolTable& symbols) {
-  std::vector<Dim> result(to.size(), Dim(0));
-  // Extents of one carry no information: leave them out on both sides, their index is 0.
-  std::vector<std::size_t> sources, targets;
-  for (std::size_t i = 0; i < from.size(); ++i)
-    if (!is_one(from[i], symbols)) sources.push_back(i);
-  for (std::size_t i = 0; i < to.size(); ++i)
-    if (!is_one(to[i], symbols)) targets.push_back(i);
-  for (const DimGroup& group : DimGroups(from, sources, to, targets, symbols).groups()) {
-    const std::size_t target_count = group.target_end - group.target;
-    if (group.source_end - group.source == 1 && target_count == 1) {
-      result[targets[group.target]] = index[sources[group.source]];
-      continue;
-    }
-    Dim linear = 0;
-    for (std::size_t i = group.source; i < group.source_end; ++i)
-      linear = linear * from[sources[i]] + index[sources[i]];
-    std::vector<Dim> dims, digits(target_count, Dim(0));
-    for (std::size_t i = group.target; i < group.target_end; ++i) dims.push_back(to[targets[i]]);
-    split_linear(simplify(linear, symbols), dims, digits, symbols);
-    for (std::size_t i = 0; i < target_count; ++i) result[targets[group.target + i]] = digits[i];
-  }
-  return result;
+  if (std::ranges::none_of(from, chooses_at_zero) && std::ranges::none_of(to, chooses_at_zero))
+    return index_through_groups(index, from, to, symbols);
+  // Where there is an element, no extent is 0.
+  SymbolTable known = symbols;
+  AssumedExtents assumed(known);
+  for (const std::vector<Dim>* dims : {&from, &to})
+    for (const Dim& dim : *dims) assumed.add(dim, 1);
+  const auto simplified = [&](std::vector<Dim> dims) {
+    for (Dim& dim : dims) dim = simplify(dim, known);
+    return dims;
+  };
+  return index_through_groups(index, simplified(from), simplified(to), known);
 }
 
 std::optional<std::vector<Dim>> literal_elements(const Subgraph& subgraph, ValueId id) {

@@ -39,6 +39,19 @@ TEST_F(ReshapeIndex, DimsSplitIntoBlocksEachByItself) {
   EXPECT_EQ(text({n, h, w}, {n, floor_div(h, 4), 4, floor_div(w, 2), 2}),
             "i, floor_div(j, 4), mod(j, 4), floor_div(k, 2), mod(k, 2)");
   EXPECT_EQ(text({n, ceil_div(h, 4), 4, ceil_div(w, 2), 2}, {n, h, w}), "i, 4*j + k, a + 2*l");
+  EXPECT_EQ(text({n, ceil_div(h, 2), ceil_div(w, 2)},
+                 {n, floor_div(h + 1, 4), 2, floor_div(w + 1, 4), 2}),
+            "i, floor_div(j, 2), mod(j, 2), floor_div(k, 2), mod(k, 2)");
+}
+
+// ONNX's Reshape copies the operand's size in the place of a 0: where there is an element, no size
+// is 0.
+TEST_F(ReshapeIndex, NoSizeIsZeroWhereAnElementIs) {
+  const Dim copied = select(Comparison::Equal, w, 0, 16, w);
+  EXPECT_EQ(text({8, h, w, 16}, {8, floor_div(h * w, 2 * copied), 2, copied, 16}),
+            "i, floor_div(j, 2), mod(j, 2), k, l");
+  EXPECT_EQ(text({n, copied, m}, {n, w, m}), "i, j, k");
+  EXPECT_EQ(text({n, 4, floor_div(h * w * m, 4)}, {n, h, copied, m}).substr(0, 2), "i,");
 }
 
 // One dim may be as many more as another one is fewer, and sizes that are not near each other tell

@@ -227,6 +227,12 @@ TEST(Simplify, IndicesOfReshapes) {
   same(floor_div(heads, 384 * s), i);
   same(mod(floor_div(heads, 32), s), j);
   same(floor_div(m, s) * s * 384 + mod(m, s) * 384 + d, m * 384 + d);
+  // An extent that can be 0 in a way that its bounds do not tell.
+  const Dim cut = max(0, max(0, s - 2) - min(1, s));
+  symbols.declare("c", below(448 * cut));
+  const Dim c = Dim::symbol("c");
+  same(floor_div(i * 448 * cut + c, 448 * cut), i);
+  same(mod(c, 448 * cut), c);
 }
 
 TEST(Simplify, SymbolicDivisorsThatArePositive) {

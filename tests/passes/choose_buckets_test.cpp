@@ -85,6 +85,13 @@ TEST(ChooseBuckets, EdgesOutsideOfTheRangeCutNothing) {
   EXPECT_EQ(table(one_key, backend), Entries{"small [0, 1000]"});
 }
 
+TEST(ChooseBuckets, WhatNothingCutsIsChosenForSizesOfAllOrders) {
+  TableBackend backend;
+  backend.edges = {};
+  backend.crossing = 20;
+  EXPECT_EQ(table(one_key, backend), Entries{"large [0, 1000]"});
+}
+
 // Keys are multiples of a row's 100 elements: no call has a size below, none between 100 and 200.
 TEST(ChooseBuckets, CellsBeginAtSizesThatCallsMayHave) {
   const std::string text = R"(
