@@ -98,6 +98,20 @@ bool slides_over_joined_dims(const RowForm& rows, const LoopForm& form) {
   });
 }
 
+// Whether a load's neighbours in memory are found by steps of another loop than the last one.
+bool jumps(const ScalarStep& load, const std::vector<Iteration>& loops, const LoopForm& form) {
+  if (loops.size() < 2) return false;
+  const auto& [buffer, index] = load.as<step::Load>();
+  const Dim offset =
+      linear_offset(index, form.parameters[static_cast<std::size_t>(buffer)].dims, form.symbols);
+  const auto next_to_it = [&](const Iteration& loop) {
+    const auto affine = affine_in(offset, loop.variable);
+    return affine && affine->stride.is_constant(1);
+  };
+  return offset.mentions(loops.back().variable) &&
+         std::any_of(loops.begin(), loops.end() - 1, next_to_it);
+}
+
 // Whether several passes over a row read a tensor whose elements lie in another order than the
 // row's, so that each is found by divisions or the reads jump: that costs more than to lay the row
 // down once.
@@ -106,26 +120,26 @@ bool jumps_in_several_passes(const RowForm& rows, const LoopForm& form) {
     return std::ranges::any_of(
         rows.inner, [&](const Iteration& loop) { return dividend.mentions(loop.variable); });
   };
-  const auto jumps = [&](const ScalarStep& step) {
-    if (divides(step, form, is_inside)) return true;
-    if (rows.inner.size() < 2) return false;
-    const auto& [buffer, index] = step.as<step::Load>();
-    const Dim offset =
-        linear_offset(index, form.parameters[static_cast<std::size_t>(buffer)].dims, form.symbols);
-    return std::any_of(rows.inner.begin(), rows.inner.end() - 1, [&](const Iteration& loop) {
-      const auto affine = affine_in(offset, loop.variable);
-      return affine && affine->stride.is_constant(1);
-    });
-  };
   std::map<std::int32_t, int> passes;  // by parameter
   for (const RowStage& stage : rows.stages) {
     std::set<std::int32_t> found;
     for (const ScalarStep& step : stage.program.steps)
-      if (!stage.per_row && step.is<step::Load>() && jumps(step))
+      if (!stage.per_row && step.is<step::Load>() &&
+          (divides(step, form, is_inside) || jumps(step, rows.inner, form)))
         found.insert(step.as<step::Load>().buffer);
     for (const std::int32_t buffer : found) ++passes[buffer];
   }
   return std::ranges::any_of(passes, [](const auto& entry) { return entry.second > 1; });
+}
+
+// Whether a step in order reads for neighbouring points what lies apart: points are computed
+// together where they read in line.
+bool jumps_in_order(const OrderedForm& ordered, const LoopForm& form) {
+  return std::ranges::any_of(ordered.stages, [&](const OrderedStage& stage) {
+    return std::ranges::any_of(stage.program.steps, [&](const ScalarStep& step) {
+      return step.is<step::Load>() && jumps(step, ordered.outer, form);
+    });
+  });
 }
 
 }  // namespace
@@ -145,6 +159,8 @@ bool is_small(const LoopForm& form) {
   if (const auto* rows = std::get_if<RowForm>(&form.kind))
     return fits(rows->stages) && !slides_over_joined_dims(*rows, form) &&
            !jumps_in_several_passes(*rows, form);
+  if (const auto* ordered = std::get_if<OrderedForm>(&form.kind))
+    return !jumps_in_order(*ordered, form);
   if (const auto* matmul = std::get_if<MatmulForm>(&form.kind))
     return matmul->rows.empty() ||
            (fits(matmul->rows) && bounds(matmul->n.extent, form.symbols).high <= longest_fused_row);

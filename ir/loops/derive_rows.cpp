@@ -319,6 +319,7 @@ RowForm derive_rows(AccessContext& context, std::span<const ValueId> outputs) {
   }
   auto buffers = buffer_dims(context), results = output_dims(context, outputs);
   std::vector<Iteration> points(form.outer.begin() + (segmented ? 1 : 0), form.outer.end());
+  take_apart(points, context, programs, stores);
   collapse(points, context, programs, stores, buffers, results);
   form.outer.erase(form.outer.begin() + (segmented ? 1 : 0), form.outer.end());
   form.outer.insert(form.outer.end(), points.begin(), points.end());

@@ -70,6 +70,24 @@ fn @main(%x: Tensor[(n, h, w, 8), f32]) {{
   EXPECT_EQ(kinds("0, 1, 2, 3", "%m = softmax(%joined) {axis = 2}"), one);
 }
 
+// Points of a running sum are computed together where they lie in line.
+TEST(FuseViews, WhatIsSummedInOrderComesFromMemoryUnlessItIsInLine) {
+  const auto kinds = [](std::string_view perm) {
+    return fused_kinds(fmt::format(R"(
+fn @main(%x: Tensor[(n, 3, h, w), f32], %of_line: Tensor[(n, 1, 1, 1), f32]) {{
+  %t = transpose(%x) {{perm = ({})}}
+  %axis = constant(i64 () [1])
+  %s = cumulative_sum(%t, %axis)
+  %y = mul(%s, %of_line)
+  return %y
+}})",
+                                   perm),
+                       {{{DType::F32, {2, 3, 4, 5}}, {DType::F32, {2, 1, 1, 1}}}});
+  };
+  EXPECT_EQ(kinds("0, 2, 3, 1"), (KernelKinds{"map", "ordered"}));
+  EXPECT_EQ(kinds("0, 2, 1, 3"), KernelKinds{"ordered"});
+}
+
 // A loop over dims that a reshape joined is one loop for each of them, in a map and along rows.
 TEST(FuseViews, IndicesOfJoinedDimsNeedNoDivision) {
   const std::string joins = R"(
