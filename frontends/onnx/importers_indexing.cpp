@@ -202,10 +202,11 @@ namespace {
 
 std::string pad_mode(Node& node) {
   const std::string mode = node.string("mode", "constant");
+  // Opset 19 brings `wrap`; exporters write it, and ONNX Runtime reads it, in models of 18 too.
   const bool known = mode == "constant" || mode == "reflect" || mode == "edge" ||
-                     (mode == "wrap" && node.opset() >= 19);
+                     (mode == "wrap" && node.opset() >= 18);
   if (!known)
-    node.malformed("takes 'constant', 'reflect' or 'edge' as attribute 'mode', got {}",
+    node.malformed("takes 'constant', 'reflect', 'edge' or 'wrap' as attribute 'mode', got {}",
                    quoted_name(mode));
   return mode;
 }

@@ -164,9 +164,10 @@ class DimGroups {
   }
 
   // What rounding to blocks leaves. That it is never negative is what groups() rests on; that it is
-  // small tells a rounded size from another one.
+  // small, and no constant, tells a rounded size from another one.
   bool is_rest(const Dim& difference) const {
     constexpr std::int64_t largest_rest = 4096;
+    if (difference.is_constant()) return difference.is_constant(0);
     return prove_less_equal(0, difference, symbols_) == Proof::Yes &&
            prove_less_equal(difference, largest_rest, symbols_) == Proof::Yes;
   }

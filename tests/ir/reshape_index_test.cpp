@@ -42,6 +42,9 @@ TEST_F(ReshapeIndex, DimsSplitIntoBlocksEachByItself) {
   EXPECT_EQ(text({n, ceil_div(h, 2), ceil_div(w, 2)},
                  {n, floor_div(h + 1, 4), 2, floor_div(w + 1, 4), 2}),
             "i, floor_div(j, 2), mod(j, 2), floor_div(k, 2), mod(k, 2)");
+  EXPECT_EQ(text({128, floor_div(h, 4), 2, floor_div(w, 4), 2},
+                 {4, 32, floor_div(h, 2), floor_div(w, 2)}),
+            "floor_div(i, 32), mod(i, 32), 2*j + k, a + 2*l");
 }
 
 // ONNX's Reshape copies the operand's size in the place of a 0: where there is an element, no size
