@@ -1,6 +1,7 @@
 #include "ir/loops/scalar_program.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -143,9 +144,19 @@ std::vector<std::vector<std::int32_t>> guards_of(const ScalarProgram& program,
         add(static_cast<std::size_t>(mentioned), needs[i]);
     });
   }
-  std::vector<std::vector<std::int32_t>> guards;
-  for (Need& need : needs)
-    guards.push_back(need.always ? std::vector<std::int32_t>{} : std::move(need.guards));
+  std::vector<std::vector<std::int32_t>> guards(needs.size());
+  for (std::size_t i = 0; i < needs.size(); ++i) {
+    const std::vector<std::int32_t>& all = needs[i].guards;
+    if (needs[i].always) continue;
+    // Where those that a guard stands in let the step run, the guard says nothing more of it; so it
+    // does of what its own condition is computed from.
+    std::ranges::copy_if(all, std::back_inserter(guards[i]), [&](std::int32_t guard) {
+      const Need& around = needs[static_cast<std::size_t>(guard)];
+      return around.always || !std::ranges::all_of(around.guards, [&](std::int32_t one) {
+               return std::ranges::find(all, one) != all.end();
+             });
+    });
+  }
   return guards;
 }
 

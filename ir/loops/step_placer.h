@@ -146,7 +146,8 @@ class StepPlacer {
     PlacedStep placed{program_.number(), position, program_.step(position), {}, {}};
     ScalarStep& step = placed.step;
     internal_check(!step.is<step::Accumulated>(), "a slot that is read has a value");
-    for_each_dim(step, [&](const Dim& dim) { place_indices(scope, dim); });
+    for (const DimLeaf& leaf : program_.leaves(position))
+      if (leaf.is_step()) place(scope, leaf.step());
     std::vector<Scope*> homes;
     Scope* home = &outermost_of(scope, position, floor_);
     for (const std::int32_t operand : std::exchange(step.operands, {})) {

@@ -186,6 +186,20 @@ fn @main(%x: Tensor[(b, 30), f32], %ids: Tensor[(s), i32]) -> Tensor[(b, s), f32
 })",
        .shapes = {{{"b", 2}, {"s", 0}}, {{"b", 1}, {"s", 1}}, {{"b", 3}, {"s", 37}}},
        .faults = {{{{"b", 2}, {"s", 40}}, integers_at(1, {{37, 99}}), 99}}},
+      // Both halves read the scale, each where its own gathered column is in the triangle.
+      {.name = "GathersHalvesOfATriangle",
+       .text = R"(
+fn @main(%x: Tensor[(n, 8), f32], %scale: Tensor[(2), f32], %ids: Tensor[(6), i64]) -> Tensor[(n, 6), f32]
+  where n in [0, 50] {
+  %m = mul(%x, strided_slice(%scale) {starts = (1), ends = (2)})
+  %g = gather(trilu(%m) {upper = 1}, %ids) {axis = 1}
+  %a = strided_slice(%g) {starts = (0), ends = (3), axes = (1)}
+  %b = strided_slice(%g) {starts = (3), ends = (6), axes = (1)}
+  %y = concat(neg(%b), %a) {axis = 1}
+  return %y
+})",
+       .shapes = tests::sizes("n", {0, 1, 5, 33}),
+       .faults = {{{{"n", 3}}, integers_at(2, {{4, 8}}), 8}}},
       {.name = "GathersOfThemselvesAndTheOneBefore",
        .text = R"(
 fn @main(%x: Tensor[(n), f32], %ids: Tensor[(n), i64]) -> Tensor[(n), bool]
