@@ -2,6 +2,7 @@
 #include <iterator>
 
 #include "ir/loops/derive.h"
+#include "ir/loops/digits.h"
 #include "ir/loops/scalar_program.h"
 
 namespace anydim::ir::derive {
@@ -114,6 +115,30 @@ void add_overwrite(AccessContext& context, const Binding& overwrite, std::int32_
              output, form);
 }
 
+// Divisions by smaller constants cost less than runs that fill no vectors.
+constexpr std::int64_t shortest_run = 32;
+
+// The last loop as one over runs and one within a run, where elements are found by dividing its
+// variable by the run's extent at every point: a tile of rows, dims that a reshape joins.
+void take_apart(MapPart& part, AccessContext& context) {
+  if (part.space.empty()) return;
+  const Iteration last = part.space.back();
+  std::vector<Dim> runs = digit_extents(part.program, last.variable, context.symbols);
+  std::erase_if(
+      runs, [](const Dim& run) { return run.constant().value_or(shortest_run) < shortest_run; });
+  if (runs.empty() || !simplify(mod(last.extent, runs.back()), context.symbols).is_constant(0))
+    return;
+  const auto fresh = [&] {
+    return loop_leaf(LoopRole::Point, context.iterations[LoopRole::Point]++);
+  };
+  const Digits digits = split(last, runs, fresh, context.symbols);
+  part.program = over_digits(part.program, digits, context.symbols);
+  for (Store& store : part.stores)
+    for (Dim& dim : store.index) dim = dim.substitute({{last.variable, digits.value}});
+  part.space.pop_back();
+  part.space.insert(part.space.end(), digits.digits.begin(), digits.digits.end());
+}
+
 // Whether the op is written piece by piece where its result is one of the kernel's.
 bool has_pieces(const Binding& binding) {
   return (binding.op == Op::concat && binding.operands.size() > 1) || is_overwrite(binding.op);
@@ -156,6 +181,7 @@ MapForm derive_map(AccessContext& context, std::span<const ValueId> outputs) {
   }
   auto buffers = buffer_dims(context), results = output_dims(context, outputs);
   for (MapPart& part : form.parts) {
+    take_apart(part, context);
     ScalarProgram* program = &part.program;
     std::vector<Store>* stores = &part.stores;
     collapse(part.space, context, {&program, 1}, {&stores, 1}, buffers, results);
