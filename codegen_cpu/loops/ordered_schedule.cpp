@@ -18,37 +18,53 @@ std::vector<ir::Store> stores_of(const ir::OrderedStage& stage) {
   return stores;
 }
 
-// Rows side by side that suit the form: 1 where what they read and write does not lie side by side,
-// or where a stage is for some of them alone.
-int lanes_of(const PlanInputs& inputs, const ir::OrderedForm& form) {
-  if (form.outer.empty()) return 1;
+struct Lanes {
+  int rows = 1;  // at once, as many as suit the form; 1 where a stage is for some of them alone
+  bool side_by_side = false;  // is what they read and write
+};
+
+Lanes lanes_of(const PlanInputs& inputs, const ir::OrderedForm& form) {
+  if (form.outer.empty()) return {};
   const ir::Iteration& rows = form.outer.back();
   int lanes = 1, side_by_side = 0;
   for (const ir::OrderedStage& stage : form.stages) {
     for (const auto& condition : stage.conditions)
       if (condition.left.mentions(rows.variable) || condition.right.mentions(rows.variable))
-        return 1;
+        return {};
     lanes = std::max(lanes, natural_lanes(inputs.target, stage.program));
     side_by_side += contiguity(inputs, stage.program, stores_of(stage), rows.variable);
   }
   const std::int64_t longest = ir::bounds(rows.extent, inputs.form.symbols).high;
-  if (side_by_side <= 0 || longest < 2) return 1;
-  if (longest >= lanes) return lanes;
-  return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(longest)));
+  if (longest < 2) return {};
+  if (longest < lanes) lanes = static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(longest)));
+  return {lanes, side_by_side > 0};
 }
+
+constexpr OrderedSchedule row_by_row{.grain = 1024};
 
 class OrderedKind final : public KindOf<ir::OrderedForm> {
  public:
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket&) const override {
     const auto& form = form_of(inputs.form);
-    const std::int64_t lanes = lanes_of(inputs, form);
-    if (lanes == 1) return {OrderedSchedule{.grain = 1024}.schedule()};
-    const std::int64_t longest = ir::bounds(form.outer.back().extent, inputs.form.symbols).high;
+    const auto [lanes, side_by_side] = lanes_of(inputs, form);
     std::vector<OrderedSchedule> schedules;
+    if (lanes == 1 || !side_by_side) schedules.push_back(row_by_row);
+    if (gathers_rows(inputs)) schedules.push_back({.vector = lanes, .grain = row_by_row.grain});
+    if (!schedules.empty()) return ir::written(schedules);
+    const std::int64_t longest = ir::bounds(form.outer.back().extent, inputs.form.symbols).high;
     for (const std::int64_t unroll : {4, 2, 1})
       if (unroll == 1 || lanes * unroll <= longest)
         schedules.push_back({.vector = lanes, .unroll = unroll, .grain = 4096});
     return ir::written(schedules);
+  }
+
+  std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {
+    // One or two rows leave lanes idle for which gathered rows pay.
+    std::vector<std::vector<std::int64_t>> edges(inputs.region.keys.size());
+    if (!gathers_rows(inputs)) return edges;
+    for (std::size_t i = 0; i < edges.size(); ++i)
+      if (inputs.region.keys[i] == form_of(inputs.form).outer.back().extent) edges[i] = {3};
+    return edges;
   }
 
   std::vector<ir::Schedule> space(const PlanInputs& inputs,
@@ -92,6 +108,20 @@ class OrderedKind final : public KindOf<ir::OrderedForm> {
     const double tasks =
         std::clamp(points / static_cast<double>(schedule.grain), 1.0, std::max(turns, 1.0));
     return launch_seconds(inputs, cycles, ir::traffic_bytes(inputs.region, points, keys), tasks);
+  }
+
+ private:
+  // Whether many rows that lie apart are faster in lanes, as where points take logarithms.
+  bool gathers_rows(const PlanInputs& inputs) const {
+    const auto [lanes, side_by_side] = lanes_of(inputs, form_of(inputs.form));
+    if (lanes == 1 || side_by_side) return false;
+    const OrderedSchedule gathered{.vector = lanes, .grain = row_by_row.grain};
+    const std::vector<std::int64_t> many(inputs.region.keys.size(), 256);
+    // Rows whose length is a power of two share the cache's sets, which no estimate tells: a gain
+    // has to outweigh that each point of every lane comes from the next cache.
+    constexpr double least_gain = 4;
+    return estimate(inputs, gathered.schedule(), many) * least_gain <
+           estimate(inputs, row_by_row.schedule(), many);
   }
 };
 

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "frontends/onnx/importers.h"
 
 namespace anydim::frontends {
@@ -110,6 +112,14 @@ void import_slice(Node& node) {
   std::optional<std::int64_t> count;
   for (std::size_t i = 1; i < operands.size() && !count; ++i)
     if (operands[i] != ir::no_value) count = node.length(operands[i]);
+  // Exporters leave it to the call only where each bound is one element of a vector, itself sliced.
+  const auto may_be_one = [&](ValueId vector) {
+    if (vector == ir::no_value) return true;
+    const auto* const dims = node.dims(vector);
+    return dims != nullptr && dims->size() == 1 &&
+           node.proof_of_one(dims->front()) != ir::Proof::No;
+  };
+  if (!count && std::all_of(operands.begin() + 1, operands.end(), may_be_one)) count = 1;
   for (std::size_t i = 1; count && i < operands.size(); ++i)
     if (operands[i] != ir::no_value) operands[i] = node.of_length(operands[i], *count);
   node.output(0, node.emit(Op::dyn_strided_slice, std::move(operands)));

@@ -12,6 +12,8 @@ namespace anydim::ir {
 namespace {
 
 constexpr std::int64_t any_length = std::numeric_limits<std::int64_t>::max();
+// Of a period whose turns each row counts for itself.
+constexpr std::int64_t shortest_period = 32;
 
 class Straightener {
  public:
@@ -54,6 +56,10 @@ class Straightener {
     return Line{*stride, affine->base};
   }
 
+  // No other loop's variable decides it.
+  static bool same_in_rows(const Dim& dim) {
+    return std::ranges::all_of(dim.leaves(), [](const DimLeaf& leaf) { return leaf.is_symbol(); });
+  }
   Dim simple(const Dim& dim) const { return simplify(dim, symbols_); }
 
   // Points of the run in [begin, end); 0 where its begin is not known to be near.
@@ -71,18 +77,27 @@ class Straightener {
     if (!line || line->stride < 1 || period.mentions(run_.variable) ||
         bounds(period, symbols_).low < 1)
       return dim;
-    const auto begin_of = [&](std::int64_t turn) {
+    const auto begin_of = [&](const Dim& turn) {
       return simple(floor_div(turn * period - line->base + (line->stride - 1), line->stride));
     };
-    std::int64_t turn = 0, longest = 0;
-    for (const std::int64_t each : {0, 1, -1}) {
-      const std::int64_t points = length(begin_of(each), begin_of(each + 1));
-      if (points > longest) std::tie(turn, longest) = std::pair(each, points);
+    Dim turn;
+    std::int64_t longest = 0;
+    if (same_in_rows(line->base)) {
+      for (const std::int64_t each : {0, 1, -1}) {
+        const std::int64_t points = length(begin_of(each), begin_of(each + 1));
+        if (points > longest) std::tie(turn, longest) = std::pair(Dim(each), points);
+      }
+      if (longest < 1) return dim;
+    } else {
+      // Of a row that begins anywhere: the turn of its first point, or the next one, as one of them
+      // holds more of the row.
+      if (bounds(period, symbols_).high < shortest_period) return dim;
+      const Dim first = simple(floor_div(line->base, period)), next = begin_of(first + 1);
+      turn = simple(select(Comparison::Less, next * 2, run_.extent, first + 1, first));
     }
-    if (longest < 1) return dim;
     begin_ = simple(max(begin_, begin_of(turn)));
     end_ = simple(min(end_, begin_of(turn + 1)));
-    return dim.kind() == Dim::Kind::Mod ? inside - turn * period : Dim(turn);
+    return dim.kind() == Dim::Kind::Mod ? inside - turn * period : turn;
   }
 
   // Where the operand that rises fastest is the least, or the most.
@@ -132,6 +147,17 @@ std::optional<StraightRun> straight_run(const MapPart& part, const SymbolTable& 
       any = any || !(straight == dim);
       dim = std::move(straight);
     }
+  }
+  // Conditions that fold as the loads do are straight where these are.
+  for (ScalarStep& step : found.program.steps) {
+    if (!any || !step.is<step::Guarded>()) continue;
+    for_each_dim(step, [&](Dim& dim) {
+      if (!steps_mentioned(dim).empty()) return;
+      Straightener same = straightener;
+      Dim straight = simplify(same.straight(dim), symbols);
+      if (same.begin() == straightener.begin() && same.end() == straightener.end())
+        dim = std::move(straight);
+    });
   }
   // Short runs are not worth their code, as the two points of floor_div(p, 2) that read one place.
   // That of an iteration known to have one point reads a place that no variable tells, which would

@@ -56,6 +56,24 @@ TEST(Backend, AnswersForARegion) {
 }
 
 // Micro-kernels of more rows, more of them where a bucket allows more numbers of rows.
+// Running sums along rows: one row at a time, unless each point takes an exponential and there are
+// rows enough.
+TEST(Backend, RowsAreGatheredWherePointsTakeLong) {
+  const auto backend = make_cpu_backend();
+  const auto edges_of = [&](const std::string& steps) {
+    const TestRegion region = make_region(
+        "fn @main(%x: Tensor[(n, m), f32]) -> Tensor[(n, m), f32]\n"
+        "  where n in [0, 1000], m in [0, 1000] {\n" +
+        steps + "  return %y\n}");
+    EXPECT_EQ(backend->candidates(region.region, {}).size(),
+              backend->key_edges(region.region)[0].size() + 1);
+    return backend->key_edges(region.region);
+  };
+  using Edges = std::vector<std::vector<std::int64_t>>;
+  EXPECT_EQ(edges_of("  %y = cumulative_sum(%x) {axis = 1}\n"), (Edges{{}, {}}));
+  EXPECT_EQ(edges_of("  %e = exp(%x)\n  %y = cumulative_sum(%e) {axis = 1}\n"), (Edges{{3}, {}}));
+}
+
 TEST(Backend, CodeSizesOfProductsAreInTheOrderOfTheirCode) {
   const TestRegion region = make_region(R"(
 fn @main(%x: Tensor[(n, 96), f32], %w: Tensor[(96, 192), f32]) -> Tensor[(n, 192), f32]

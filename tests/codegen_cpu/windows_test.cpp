@@ -160,11 +160,14 @@ INSTANTIATE_TEST_SUITE_P(
              .weights = true,
              .channels_last = true,
              .whole = false},
-        Pool{.name = "TooLarge",
+        Pool{.name = "LargestOfWide", .high = 9, .wide = 9, .border = 4},
+        Pool{.name = "TooLarge", .high = 11, .wide = 11, .border = 5, .shared = false},
+        Pool{.name = "WeightedTooLarge",
              .reduce = "reduce_sum",
              .high = 9,
              .wide = 9,
              .border = 4,
+             .weights = true,
              .shared = false}),
     [](const auto& info) { return info.param.name; });
 

@@ -155,6 +155,33 @@ TEST(OnnxValues, AxesTellHowManyStartsThereAre) {
   }
 }
 
+// Both bounds have as many elements as rows are not zero, and nothing says that this is one: torch
+// writes so for the bags of an EmbeddingBag.
+TEST(OnnxValues, BoundsOfUnknownLengthSliceOneAxis) {
+  ModelBuilder builder(18);
+  builder.input("x", f32, {"n", 2}).input("flags", f32, {"m"}).output("y");
+  builder.integers("one", {1}, {1}).integers("shape", {1}, {-1});
+  builder.node("NonZero", {"flags"}, {"places"});
+  builder.node("Reshape", {"places", "shape"}, {"starts"});
+  builder.node("Add", {"starts", "one"}, {"ends"});
+  builder.node("Slice", {"x", "starts", "ends"}, {"y"});
+  ir::Module module = builder.read();
+  ir::infer_types(module);
+  const auto run = [&](const std::vector<double>& flags) {
+    return ir::evaluate(module, module.functions[0],
+                        {reals({3, 2}, {1, 2, 3, 4, 5, 6}), reals({3}, flags)})[0];
+  };
+  EXPECT_EQ(difference(run({0, 0, 1}), reals({1, 2}, {5, 6})), "");
+  try {
+    run({1, 1, 0});
+    FAIL() << "expected an error";
+  } catch (const Error& error) {
+    EXPECT_EQ(describe(error),
+              "of another kind: dyn.reshape 'Slice #3' (%y.4): 2 elements of shape (2) don't fit "
+              "shape (1).");
+  }
+}
+
 TEST(OnnxValues, DimsThatOverflowNameTheNode) {
   ModelBuilder builder;
   builder.input("x", f32, {1}).integers("shape", {2}, {1LL << 62, 4}).output("y");

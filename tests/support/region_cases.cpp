@@ -245,6 +245,26 @@ fn @main(%x: Tensor[(n, 16), f32]) -> Tensor[(n, 8), f32]
   return %s
 })",
        .shapes = sizes("n", {0, 1, 33})},
+      {.name = "TilesRows",
+       .text = R"(
+fn @main(%x: Tensor[(n, m), f32]) -> Tensor[(2*n, 3*m), f32]
+  where n in [0, 50], m in [0, 200] {
+  %t = tile(%x) {repeats = (2, 3)}
+  %r = relu(%t)
+  return %r
+})",
+       .shapes = pairs("n", {0, 1, 3}, "m", {0, 1, 17, 64})},
+      // As Transformer-XL brings the scores of distances to places.
+      {.name = "ShiftsEachRowByOneMore",
+       .text = R"(
+fn @main(%x: Tensor[(n, m), f32]) -> Tensor[(m + 1, n), f32]
+  where n in [0, 50], m in [0, 200] {
+  %p = pad(%x) {before = (1), after = (0), axes = (1)}
+  %shape = shape(m + 1, n)
+  %y = dyn.reshape(%p, %shape)
+  return %y
+})",
+       .shapes = pairs("n", {0, 1, 3, 40}, "m", {0, 1, 17, 64})},
       {.name = "DividesIntegersWithoutTraps",
        .text = R"(
 fn @main(%x: Tensor[(n), i32], %y: Tensor[(n), i32]) -> Tensor[(n), i32]

@@ -50,6 +50,17 @@ std::vector<RegionCase> running_sums() {
                        .shapes = pairs("n", {0, 1, 7}, "m", {0, 1, 3, 16, 33, 64, 71, 130}),
                        .interpreted = pairs("n", {0, 1, 35}, "m", {0, 1, 33})});
     }
+  // Rows that the CPU gathers, where there are more than two.
+  cases.push_back({.name = "RunningSumOfExponentials",
+                   .text = R"(
+fn @main(%x: Tensor[(n, m), f32]) -> Tensor[(n, m), f32]
+  where n in [0, 100000], m in [0, 100000] {
+  %e = exp(%x)
+  %y = cumulative_sum(%e) {axis = 1}
+  return %y
+})",
+                   .shapes = pairs("n", {0, 1, 3, 17}, "m", {0, 1, 33}),
+                   .tolerance = 1e-5});
   for (const auto& [dtype, tolerance] : std::vector<std::pair<std::string, double>>{
            {"f64", 1e-12}, {"f16", 1e-2}, {"bf16", 2e-2}, {"i64", 0}, {"u32", 0}, {"i8", 0}}) {
     cases.push_back({.name = "RunningSumOfRows_" + dtype,
