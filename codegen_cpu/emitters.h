@@ -30,6 +30,8 @@ struct RowStages {
   const ir::Segments* segments = nullptr;
   ir::DimLeaf segment_variable{};
 };
+// What a reduction of `dtype` starts from, which joined to any value gives that value.
+llvm::Constant* neutral(KernelBuilder& kernel, ir::Reduce reduce, ir::DType dtype);
 // Partial results of a reduction whose lanes are rows; their latencies overlap.
 std::int64_t chains_across(const std::vector<ir::Iteration>& inner, bool segments);
 void emit_row_stages(KernelBuilder& kernel, Scope& row, const RowStages& stages);

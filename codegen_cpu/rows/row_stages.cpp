@@ -26,26 +26,6 @@ std::int64_t unrolled_places(const std::vector<ir::Iteration>& inner, bool segme
   return places <= most_unrolled ? std::max<std::int64_t>(places, 1) : 1;
 }
 
-// What an empty row gives.
-llvm::Constant* identity(KernelBuilder& kernel, ir::Reduce reduce, DType dtype) {
-  llvm::Type* type = kernel.value_type(dtype);
-  const bool highest = reduce == ir::Reduce::Min;
-  if (ir::is_float(dtype)) {
-    if (reduce == ir::Reduce::Sum) return llvm::ConstantFP::get(type, 0.0);
-    if (reduce == ir::Reduce::Product) return llvm::ConstantFP::get(type, 1.0);
-    return llvm::ConstantFP::getInfinity(type, !highest);
-  }
-  if (reduce == ir::Reduce::Sum) return llvm::ConstantInt::get(type, 0);
-  if (reduce == ir::Reduce::Product) return llvm::ConstantInt::get(type, 1);
-  const unsigned bits = type->getIntegerBitWidth();
-  const bool with_sign = dtype != DType::Bool && ir::is_signed(dtype);
-  if (with_sign)
-    return llvm::ConstantInt::get(type, highest ? llvm::APInt::getSignedMaxValue(bits)
-                                                : llvm::APInt::getSignedMinValue(bits));
-  return llvm::ConstantInt::get(
-      type, highest ? llvm::APInt::getMaxValue(bits) : llvm::APInt::getMinValue(bits));
-}
-
 // One running reduction: a vector for each copy of the unrolled body, so that their latencies
 // overlap, and a scalar for what is left over on targets without masks. They are combined in a
 // fixed order at the end of the row.
@@ -54,7 +34,7 @@ class Accumulator {
   Accumulator(KernelBuilder& kernel, Scope& row, const ir::RowStage::Reduction& reduction,
               DType from, unsigned width, unsigned copies)
       : kernel_(kernel), reduction_(reduction), from_(from), width_(width) {
-    neutral_ = identity(kernel, reduction.kind, reduction.dtype);
+    neutral_ = neutral(kernel, reduction.kind, reduction.dtype);
     llvm::Type* type = kernel.value_type(reduction.dtype);
     for (unsigned copy = 0; copy < copies; ++copy)
       vectors_.push_back(kernel.variable(kernel.vector_of(type, width), "partial"));
@@ -271,6 +251,25 @@ class StageEmitter {
 };
 
 }  // namespace
+
+llvm::Constant* neutral(KernelBuilder& kernel, ir::Reduce reduce, DType dtype) {
+  llvm::Type* type = kernel.value_type(dtype);
+  const bool highest = reduce == ir::Reduce::Min;
+  if (ir::is_float(dtype)) {
+    if (reduce == ir::Reduce::Sum) return llvm::ConstantFP::get(type, 0.0);
+    if (reduce == ir::Reduce::Product) return llvm::ConstantFP::get(type, 1.0);
+    return llvm::ConstantFP::getInfinity(type, !highest);
+  }
+  if (reduce == ir::Reduce::Sum) return llvm::ConstantInt::get(type, 0);
+  if (reduce == ir::Reduce::Product) return llvm::ConstantInt::get(type, 1);
+  const unsigned bits = type->getIntegerBitWidth();
+  const bool with_sign = dtype != DType::Bool && ir::is_signed(dtype);
+  if (with_sign)
+    return llvm::ConstantInt::get(type, highest ? llvm::APInt::getSignedMaxValue(bits)
+                                                : llvm::APInt::getSignedMinValue(bits));
+  return llvm::ConstantInt::get(
+      type, highest ? llvm::APInt::getMaxValue(bits) : llvm::APInt::getMinValue(bits));
+}
 
 std::int64_t chains_across(const std::vector<ir::Iteration>& inner, bool segments) {
   return std::min(unrolled_places(inner, segments), most_chains);

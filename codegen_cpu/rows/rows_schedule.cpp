@@ -44,12 +44,14 @@ std::int64_t highest(const PlanInputs& inputs, const ir::Iteration& iteration) {
 }
 
 // Rows of windows that are computed at once, as many as registers hold sums and a line each for,
-// beside a weight; 1: none.
+// beside a weight; in a loop, where lines may come from memory again, for sums alone; 1: none.
 std::int64_t rows_together(const PlanInputs& inputs, const RowForm& form,
                            const SharedWindow& window) {
   const std::int64_t high = highest(inputs, form.outer[form.outer.size() - 2]);
   for (std::int64_t rows = 8; rows > 1; rows /= 2)
-    if (rows <= high && rows + window.lines(rows) < inputs.target.vector_registers()) return rows;
+    if (rows <= high &&
+        rows + (window.looped ? 0 : window.lines(rows)) < inputs.target.vector_registers())
+      return rows;
   return 1;
 }
 
@@ -172,7 +174,8 @@ class RowsKind final : public KindOf<ir::RowForm> {
     const double length =
         only ? (across ? rows : inner) : static_cast<double>(run.extent.constant().value_or(256));
     const double waste = length > 0 ? std::ceil(length / lanes) * lanes / length : 1;
-    const auto window = across && schedule.together > 1 ? shared_window(form) : std::nullopt;
+    const auto shared = shared_window(form);
+    const auto window = across && schedule.together > 1 ? shared : std::nullopt;
     double cycles = rows * 10 / (across ? lanes : 1);
     for (const ir::RowStage& stage : form.stages) {
       const double point =
@@ -198,7 +201,10 @@ class RowsKind final : public KindOf<ir::RowForm> {
         (window ? static_cast<double>(run.extent.constant().value_or(64)) : 1);
     const double tasks = std::max(
         1.0, across ? rows / elements_of_task : rows * inner / static_cast<double>(schedule.grain));
-    return launch_seconds(inputs, cycles, ir::traffic_bytes(inputs.region, rows * inner, keys),
+    // Of windows, what the one before has not read.
+    const double read =
+        shared ? rows * std::min<double>(inner, shared->row_step * shared->row_step) : rows * inner;
+    return launch_seconds(inputs, cycles, ir::traffic_bytes(inputs.region, read, keys),
                           std::min(tasks, rows));
   }
 };

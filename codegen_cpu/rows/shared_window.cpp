@@ -12,10 +12,10 @@ namespace {
 using ir::Dim;
 using ir::DimLeaf;
 
-// Code is emitted for each place of each row that is computed at once; where a line is reduced
-// once, for each place of their lines, of which there may be more windows' worth: 9 x 9 compile in
-// as long as 7 x 7 with weights.
-constexpr std::int64_t most_places = 64, most_rows = 8, most_of_lines = 144;
+// Code is emitted for each point of each row that is computed at once; where a line is reduced
+// once, for each point of their lines, of which there may be more windows' worth: 9 x 9 compile in
+// as long as 7 x 7 with weights. Beyond, for each place, beside a loop.
+constexpr std::int64_t most_points = 64, most_rows = 8, most_of_lines = 144, most_places = 64;
 
 struct Steps {
   std::int64_t row, place;
@@ -48,10 +48,10 @@ bool is_one_pass(const ir::RowForm& form) {
   return places && *places >= 1;
 }
 
-bool is_small(const ir::RowForm& form, const SharedWindow& window) {
-  const std::int64_t places = *ir::points_of(form.inner).constant();
-  return places <= most_places ||
-         (window.whole && places / window.places * window.lines(most_rows) <= most_of_lines);
+bool needs_loop(const ir::RowForm& form, const SharedWindow& window) {
+  const std::int64_t points = *ir::points_of(form.inner).constant();
+  return points > most_points &&
+         (!window.whole || points / window.places * window.lines(most_rows) > most_of_lines);
 }
 
 }  // namespace
@@ -82,7 +82,8 @@ std::optional<SharedWindow> shared_window(const ir::RowForm& form) {
       return ir::any_dim(step,
                          [&](const Dim& dim) { return dim.mentions(row) || dim.mentions(place); });
     });
-    return is_small(form, *window) ? window : std::nullopt;
+    window->looped = needs_loop(form, *window);
+    return window->looped && window->places > most_places ? std::nullopt : window;
   }
   return std::nullopt;
 }

@@ -8,9 +8,9 @@
 
 namespace anydim::codegen_cpu {
 
-// What rows share in a form with one pass over a small window: row r of the last outer iteration
-// but one reads, at place p of inner iteration `place`, line row_step * r + place_step * p and no
-// other.
+// What rows share in a form with one pass over a window of known size: row r of the last outer
+// iteration but one reads, at place p of inner iteration `place`, line row_step * r + place_step *
+// p and no other.
 struct SharedWindow {
   std::size_t place = 0;
   std::int64_t row_step = 1, place_step = 1;
@@ -18,6 +18,9 @@ struct SharedWindow {
   // All that a row reads of a line is the same for each row that reads it, so that a line is
   // reduced once. Else there are weights.
   bool whole = false;
+  // There are too many points for code for each of them: a loop goes over those of the other inner
+  // iterations.
+  bool looped = false;
 
   std::int64_t line(std::int64_t row, std::int64_t of_place) const {
     return row_step * row + place_step * of_place;

@@ -1,6 +1,7 @@
 #include "codegen_cpu/rows/window_emitter.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 
@@ -62,7 +63,9 @@ class WindowEmitter {
   }
 
  private:
-  using Range = InteriorRange;  // of rows or lanes
+  using Range = InteriorRange;                       // of rows or lanes
+  using Reduced = std::vector<std::vector<Value*>>;  // of each row or line, each reduction
+  using Variables = std::vector<std::vector<llvm::AllocaInst*>>;
   // A line that rows read, and the places of a window in it.
   struct Line {
     Line(Scope& rows, std::size_t places) : scope(rows), at_place(places) {}
@@ -162,8 +165,9 @@ class WindowEmitter {
     const ir::RowStage& pass = stages.front();
     ProgramEmitter program(kernel_, pass.program, scope, ir::roots_of(pass));
     Group group{.scope = scope, .first_row = first_row, .stage = pass, .program = program};
-    std::vector<std::vector<Value*>> reduced(static_cast<std::size_t>(rows));
-    if (window_.whole) reduce_lines(group, reduced);
+    Reduced reduced(static_cast<std::size_t>(rows));
+    if (window_.looped) reduce_in_loop(group, reduced);
+    else if (window_.whole) reduce_lines(group, reduced);
     else reduce_places(group, reduced);
     for (std::int64_t row = 0; row < rows; ++row) {
       Scope own(scope);
@@ -177,7 +181,7 @@ class WindowEmitter {
   }
 
   // Each line by itself, then the lines of each row.
-  void reduce_lines(Group& group, std::vector<std::vector<Value*>>& reduced) {
+  void reduce_lines(Group& group, Reduced& reduced) {
     for (std::size_t row = 0; row < reduced.size(); ++row) {
       for (std::int64_t place = 0; place < window_.places; ++place) {
         Line& line = line_of(group, window_.line(static_cast<std::int64_t>(row), place));
@@ -189,7 +193,7 @@ class WindowEmitter {
   }
 
   // Place by place of the other inner iterations, of which few lines' values are in use at once.
-  void reduce_places(Group& group, std::vector<std::vector<Value*>>& reduced) {
+  void reduce_places(Group& group, Reduced& reduced) {
     for (std::size_t other = 0; other < others(); ++other) {
       for (std::int64_t place = 0; place < window_.places; ++place) {
         for (std::size_t row = 0; row < reduced.size(); ++row) {
@@ -204,7 +208,77 @@ class WindowEmitter {
     }
   }
 
+  // A loop over the points of the other inner iterations: what it reduces of each line or, where
+  // there are weights, row, is kept in variables.
+  void reduce_in_loop(Group& group, Reduced& reduced) {
+    const auto rows = static_cast<std::int64_t>(reduced.size());
+    Reduced of_lines(static_cast<std::size_t>(window_.lines(rows)));
+    Reduced& sums = window_.whole ? of_lines : reduced;
+    const Variables variables = variables_of(group, sums.size());
+    over_others(group.scope, 0, [&](Scope& point) {
+      Group once{.scope = point,
+                 .first_row = group.first_row,
+                 .stage = group.stage,
+                 .program = group.program};
+      load(point, variables, sums);
+      if (window_.whole) {
+        for (std::size_t position = 0; position < sums.size(); ++position) {
+          Scope& line = *line_of(once, static_cast<std::int64_t>(position)).at_place[0];
+          join(once, sums[position], line, line);
+        }
+      } else {
+        reduce_places(once, sums);
+      }
+      for (std::size_t i = 0; i < sums.size(); ++i)
+        for (std::size_t k = 0; k < sums[i].size(); ++k)
+          kernel_.at(point).CreateStore(sums[i][k], variables[i][k]);
+    });
+    load(group.scope, variables, sums);
+    if (!window_.whole) return;
+    for (std::size_t row = 0; row < reduced.size(); ++row)
+      for (std::int64_t place = 0; place < window_.places; ++place)
+        join(group, reduced[row],
+             of_lines[static_cast<std::size_t>(
+                 window_.line(static_cast<std::int64_t>(row), place))]);
+  }
+
+  // As many as there are reductions, each `count` times, with nothing reduced so far.
+  Variables variables_of(Group& group, std::size_t count) {
+    const unsigned width = group.scope.lanes().width;
+    Variables variables(count);
+    for (std::vector<llvm::AllocaInst*>& of_one : variables) {
+      for (const auto& reduction : group.stage.reductions) {
+        llvm::Type* type = kernel_.vector_of(kernel_.value_type(reduction.dtype), width);
+        of_one.push_back(kernel_.variable(type, "partial"));
+        Value* none = neutral(kernel_, reduction.kind, reduction.dtype);
+        kernel_.at(group.scope).CreateStore(kernel_.splat(none, width), of_one.back());
+      }
+    }
+    return variables;
+  }
+
+  void load(Scope& scope, const Variables& variables, Reduced& values) {
+    for (std::size_t i = 0; i < variables.size(); ++i) {
+      values[i].clear();
+      for (llvm::AllocaInst* variable : variables[i])
+        values[i].push_back(kernel_.at(scope).CreateLoad(variable->getAllocatedType(), variable));
+    }
+  }
+
+  void over_others(Scope& scope, std::size_t inner, const std::function<void(Scope&)>& body) {
+    if (inner == window_.place) ++inner;
+    if (inner >= form_.inner.size()) return body(scope);
+    const ir::Iteration& other = form_.inner[inner];
+    kernel_.loop(scope, kernel_.constant(0), kernel_.constant(*other.extent.constant()), 1,
+                 [&](Scope& point, Value* position) {
+                   point.define(other.variable, position);
+                   over_others(point, inner + 1, body);
+                 });
+  }
+
+  // Points of the other inner iterations that have code of their own.
   std::size_t others() const {
+    if (window_.looped) return 1;
     return static_cast<std::size_t>(*ir::points_of(form_.inner).constant() / window_.places);
   }
 
@@ -217,16 +291,19 @@ class WindowEmitter {
     line->scope.define(line_.variable, number(group.scope, first, position));
     for (std::size_t other = 0; other < others(); ++other) {
       auto scope = std::make_unique<Scope>(line->scope);
-      auto rest = static_cast<std::int64_t>(other);
-      for (std::size_t i = form_.inner.size(); i-- > 0;) {
-        if (i == window_.place) continue;
-        const std::int64_t extent = *form_.inner[i].extent.constant();
-        scope->define(form_.inner[i].variable, kernel_.constant(rest % extent));
-        rest /= extent;
-      }
+      if (!window_.looped) define_others(*scope, static_cast<std::int64_t>(other));
       line->at_place[other] = std::move(scope);
     }
     return *line;
+  }
+
+  void define_others(Scope& scope, std::int64_t point) {
+    for (std::size_t i = form_.inner.size(); i-- > 0;) {
+      if (i == window_.place) continue;
+      const std::int64_t extent = *form_.inner[i].extent.constant();
+      scope.define(form_.inner[i].variable, kernel_.constant(point % extent));
+      point /= extent;
+    }
   }
 
   // What the pass reduces at `point`, joined to what there is so far. A sum of products takes them

@@ -23,6 +23,7 @@ struct Pool {
   std::string dtype = "f32";
   bool shared = true;  // lines, by rows
   bool whole = true;
+  bool looped = false;
 
   std::string text() const {
     const std::string rows = tests::windows_along(height, border, high, dilation, stride),
@@ -86,6 +87,7 @@ TEST_P(WindowsOf, AreFoundWhereRowsShareLines) {
   ASSERT_EQ(window.has_value(), one.shared);
   if (!window) return;
   EXPECT_EQ(window->whole, one.whole);
+  EXPECT_EQ(window->looped, one.looped);
   EXPECT_EQ(window->row_step * one.dilation, window->place_step * one.stride);
   EXPECT_EQ(window->places, one.channels_last ? one.wide : one.high);
 }
@@ -161,14 +163,49 @@ INSTANTIATE_TEST_SUITE_P(
              .channels_last = true,
              .whole = false},
         Pool{.name = "LargestOfWide", .high = 9, .wide = 9, .border = 4},
-        Pool{.name = "TooLarge", .high = 11, .wide = 11, .border = 5, .shared = false},
-        Pool{.name = "WeightedTooLarge",
+        Pool{.name = "LargestInALoop", .high = 11, .wide = 11, .border = 5, .looped = true},
+        Pool{.name = "SumsByStepsInALoop",
+             .reduce = "reduce_sum",
+             .high = 13,
+             .wide = 12,
+             .stride = 2,
+             .border = 6,
+             .looped = true},
+        Pool{.name = "BytesInALoop",
+             .high = 12,
+             .wide = 13,
+             .border = 6,
+             .channels_last = true,
+             .dtype = "u8",
+             .looped = true},
+        Pool{.name = "WeightedInALoop",
              .reduce = "reduce_sum",
              .high = 9,
              .wide = 9,
              .border = 4,
              .weights = true,
-             .shared = false}),
+             .whole = false,
+             .looped = true},
+        Pool{.name = "WeightedApartInALoop",
+             .reduce = "reduce_sum",
+             .high = 9,
+             .wide = 8,
+             .stride = 2,
+             .dilation = 3,
+             .border = 12,
+             .weights = true,
+             .whole = false,
+             .looped = true},
+        Pool{.name = "WeightedOfChannelsLastInALoop",
+             .reduce = "reduce_sum",
+             .high = 3,
+             .wide = 33,
+             .border = 16,
+             .weights = true,
+             .channels_last = true,
+             .whole = false,
+             .looped = true},
+        Pool{.name = "OfTooManyPlaces", .high = 66, .wide = 2, .border = 33, .shared = false}),
     [](const auto& info) { return info.param.name; });
 
 // A NaN anywhere in a window is its largest number.
