@@ -160,11 +160,11 @@ class FunctionInferrer {
   std::vector<const Tensor*> constants_;
   std::deque<Tensor> moved_;  // what move_numbers() computed
   std::vector<OperandFacts> facts_;
-  std::deque<ShapeData> renamed_;           // elements of operands, by their names
-  std::vector<Precondition> held_;          // that this block and those around it demand or check
-  std::vector<std::pair<Dim, Dim>> named_;  // sizes that symbols were bound to, likewise
-  std::multiset<std::string> names_;        // those symbols
-  std::vector<Binding> to_insert_;          // before the binding at work
+  std::deque<ShapeData> renamed_;             // elements of operands, by their names
+  std::vector<Precondition> held_;            // that this block and those around it demand or check
+  std::vector<std::pair<Dim, Dim>> named_;    // sizes that symbols were bound to, likewise
+  std::multiset<std::string> bound_symbols_;  // those symbols
+  std::vector<Binding> to_insert_;            // before the binding at work
   const Binding* at_work_ = nullptr;
   std::vector<bool> visible_;  // by ValueId: defined so far, in this block or around it
   std::map<ValueId, Type> declared_;

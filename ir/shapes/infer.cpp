@@ -47,7 +47,7 @@ void FunctionInferrer::run() {
     result_.requirements.clear();
     held_.clear();
     named_.clear();
-    names_.clear();
+    bound_symbols_.clear();
     bound_.clear();
     visible_.assign(function_.values.size(), false);
     to_check_.clear();
@@ -83,7 +83,7 @@ void FunctionInferrer::infer_block(Block& block) {
   hide_values_of(block);
   held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(held), held_.end());
   for (; named_.size() > named; named_.pop_back())
-    names_.erase(names_.find(named_.back().second.leaf().symbol));
+    bound_symbols_.erase(bound_symbols_.find(named_.back().second.leaf().symbol));
 }
 
 void FunctionInferrer::infer_binding(Binding& binding) {

@@ -42,7 +42,7 @@ ValueId FunctionInferrer::add_value(const std::string& name, Type type) {
 // element of a tensor stands for itself.
 bool FunctionInferrer::needs_name(const Dim& size) const {
   return is_unwieldy(size, function_.symbols,
-                     [&](const DimLeaf& leaf) { return names_.contains(leaf.symbol); });
+                     [&](const DimLeaf& leaf) { return bound_symbols_.contains(leaf.symbol); });
 }
 
 void FunctionInferrer::name_sizes(const Binding& binding) {
@@ -136,7 +136,7 @@ void FunctionInferrer::note_name(const Binding& bind) {
   const ShapeData& bound = result_.shape_data[bind.operands[0]];
   if (bound && bound->size() == 1 && needs_name(bound->front())) {
     named_.emplace_back(bound->front(), bind.dims[0]);
-    names_.insert(bind.dims[0].leaf().symbol);
+    bound_symbols_.insert(bind.dims[0].leaf().symbol);
   }
 }
 
