@@ -16,7 +16,12 @@ Dim one_where_below(const Dim& value, const Dim& bound, const Dim& then, const D
 // ONNX Slice: negative starts count from the end, then clamp to [0, extent] (or to an element when
 // stepping backwards).
 Dim clamped_start(const Dim& start, const Dim& extent, bool backwards, const SymbolTable& symbols) {
-  const bool from_end = !start.is_constant() || start.constant_part() < 0;
+  const auto constant = start.constant();
+  // Before the first element whatever the extent, whose own constants the start's may not bear.
+  if (constant && *constant < 0 &&
+      *constant + std::max<std::int64_t>(bounds(extent, symbols).high, 0) <= 0)
+    return 0;
+  const bool from_end = !constant || *constant < 0;
   const Dim from_front =
       from_end ? simplify(one_where_below(start, 0, start + extent, start), symbols) : start;
   return simplify(max(Dim(0), min(from_front, backwards ? extent - 1 : extent)), symbols);
