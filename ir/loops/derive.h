@@ -98,8 +98,8 @@ SortForm derive_sort(AccessContext& context, const Binding& binding,
 AttentionForm derive_attention(AccessContext& context, const Binding& attention,
                                std::span<const ValueId> outputs);
 
-// Iterations that accesses divide by extents that only a call knows become loops over their digits:
-// such a division is an instruction for each element.
+// Iterations that accesses divide, without a rest, by extents that only a call knows or by long
+// constant ones become loops over their digits: no element is divided for then.
 void take_apart(std::vector<Iteration>& space, AccessContext& context,
                 std::span<ScalarProgram*> programs, std::span<std::vector<Store>*> stores);
 // Joins neighbouring iterations into one where every access sees them as one contiguous run. Loop
