@@ -66,18 +66,6 @@ std::vector<std::vector<std::int64_t>> samples(const Bucket& bucket) {
   return points;
 }
 
-// Of a range that nothing cuts, spread over its orders of magnitude.
-std::vector<std::vector<std::int64_t>> whole_samples(const Bucket& whole) {
-  std::vector<std::vector<std::int64_t>> points;
-  for (std::int64_t size : {1, 16, 128, 1024}) {
-    std::vector<std::int64_t> point;
-    for (const BucketInterval& interval : whole.intervals)
-      point.push_back(interval.size_from(size));
-    points.push_back(std::move(point));
-  }
-  return points;
-}
-
 struct Chosen {
   Schedule schedule;
   double seconds = 0;
@@ -117,11 +105,18 @@ Chosen best(const Region& region, const Bucket& bucket,
   return {candidates[chosen], seconds[chosen][points.size() / 2]};
 }
 
-// `stands_in`: kernels of buckets follow for all of the range.
+// The whole range, with samples spread over its orders of magnitude. `stands_in`: kernels of
+// buckets follow for all of it.
 DispatchTable::Entry general_entry(const Region& region, const Bucket& whole, bool stands_in,
                                    const PassContext& context) {
-  Chosen chosen =
-      best(region, whole, whole_samples(whole), context, stands_in ? stand_in_slower : 1);
+  std::vector<std::vector<std::int64_t>> points;
+  for (std::int64_t size : {1, 16, 128, 1024}) {
+    std::vector<std::int64_t> point;
+    for (const BucketInterval& interval : whole.intervals)
+      point.push_back(interval.size_from(size));
+    points.push_back(std::move(point));
+  }
+  Chosen chosen = best(region, whole, points, context, stands_in ? stand_in_slower : 1);
   return {whole, chosen.schedule, chosen.seconds};
 }
 
@@ -258,9 +253,9 @@ DispatchTable choose(const Region& region, bool bucketed, const PassContext& con
         }
       cells = std::move(next);
     }
+    if (cells.size() == 1) cells.clear();  // nothing is cut: the general entry is all there is
     for (const Bucket& cell : cells) {
-      const auto points = cell == whole ? whole_samples(whole) : samples(cell);
-      Chosen chosen = best(region, cell, points, context);
+      Chosen chosen = best(region, cell, samples(cell), context);
       table.entries.push_back({cell, chosen.schedule, chosen.seconds});
     }
     merge_neighbours(table.entries, region.keys.size());

@@ -58,21 +58,15 @@ bool overlap(const Dim& dividend, const RowForm& rows, const SymbolTable& symbol
 }
 
 bool any_dividend(const Dim& dim, const std::function<bool(const Dim&)>& holds) {
-  const auto within = [&](const Dim& part) { return any_dividend(part, holds); };
-  switch (dim.kind()) {
-    case Dim::Kind::Constant:
-    case Dim::Kind::Symbol:
-    case Dim::Kind::Value: return false;
-    case Dim::Kind::Sum:
-      return std::ranges::any_of(dim.terms(), [&](const Dim::Term& term) {
-        return std::ranges::any_of(term.factors, within);
-      });
-    case Dim::Kind::FloorDiv:
-    case Dim::Kind::Mod:
-      if (holds(dim.operands()[0])) return true;
-      [[fallthrough]];
-    default: return std::ranges::any_of(dim.operands(), within);
-  }
+  return any_part(dim, [&](const Dim& part) {
+    return (part.kind() == Dim::Kind::FloorDiv || part.kind() == Dim::Kind::Mod) &&
+           holds(part.operands()[0]);
+  });
+}
+
+Dim offset_of(const step::Load& load, const LoopForm& form) {
+  const auto& dims = form.parameters[static_cast<std::size_t>(load.buffer)].dims;
+  return linear_offset(load.index, dims, form.symbols);
 }
 
 // Whether the step divides something of which this holds; a load whose elements lie in line does
@@ -82,9 +76,7 @@ bool divides(const ScalarStep& step, const LoopForm& form,
   bool found = false;
   for_each_dim(step, [&](const Dim& dim) { found = found || any_dividend(dim, holds); });
   if (!found || !step.is<step::Load>()) return found;
-  const auto& [buffer, index] = step.as<step::Load>();
-  const auto& dims = form.parameters[static_cast<std::size_t>(buffer)].dims;
-  return any_dividend(linear_offset(index, dims, form.symbols), holds);
+  return any_dividend(offset_of(step.as<step::Load>(), form), holds);
 }
 
 // Whether windows that overlap lie over dims that a reshape joined: each element would be divided
@@ -101,9 +93,7 @@ bool slides_over_joined_dims(const RowForm& rows, const LoopForm& form) {
 // Whether a load's neighbours in memory are found by steps of another loop than the last one.
 bool jumps(const ScalarStep& load, const std::vector<Iteration>& loops, const LoopForm& form) {
   if (loops.size() < 2) return false;
-  const auto& [buffer, index] = load.as<step::Load>();
-  const Dim offset =
-      linear_offset(index, form.parameters[static_cast<std::size_t>(buffer)].dims, form.symbols);
+  const Dim offset = offset_of(load.as<step::Load>(), form);
   const auto next_to_it = [&](const Iteration& loop) {
     const auto affine = affine_in(offset, loop.variable);
     return affine && affine->stride.is_constant(1);

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "ir/dims/affine.h"
 #include "ir/error.h"
 #include "ir/shapes/infer.h"
 
@@ -42,11 +43,7 @@ bool is_within(const Dim& dim, const SymbolInfo& info, const SymbolTable& symbol
 // Whether the dim depends on which of two sizes is repeated, which may be known once other symbols
 // are one.
 bool has_broadcast(const Dim& dim) {
-  const auto in_factors = [](const Dim::Term& term) {
-    return std::ranges::any_of(term.factors, has_broadcast);
-  };
-  return dim.kind() == Dim::Kind::Broadcast || std::ranges::any_of(dim.operands(), has_broadcast) ||
-         std::ranges::any_of(dim.terms(), in_factors);
+  return any_part(dim, [](const Dim& part) { return part.kind() == Dim::Kind::Broadcast; });
 }
 
 // Whether inputs have symbols apart: where one has all that there are, exporters named them alike,

@@ -182,14 +182,18 @@ class WindowEmitter {
 
   // Each line by itself, then the lines of each row.
   void reduce_lines(Group& group, Reduced& reduced) {
-    for (std::size_t row = 0; row < reduced.size(); ++row) {
-      for (std::int64_t place = 0; place < window_.places; ++place) {
-        Line& line = line_of(group, window_.line(static_cast<std::int64_t>(row), place));
-        if (line.reduced.empty())
-          for (const auto& point : line.at_place) join(group, line.reduced, *point, *point);
-        join(group, reduced[row], line.reduced);
-      }
-    }
+    join_lines(group, reduced, [&](std::int64_t position) -> const std::vector<Value*>& {
+      Line& line = line_of(group, position);
+      if (line.reduced.empty())
+        for (const auto& point : line.at_place) join(group, line.reduced, *point, *point);
+      return line.reduced;
+    });
+  }
+
+  void join_lines(Group& group, Reduced& reduced, const auto& of_line) {
+    for (std::size_t row = 0; row < reduced.size(); ++row)
+      for (std::int64_t place = 0; place < window_.places; ++place)
+        join(group, reduced[row], of_line(window_.line(static_cast<std::int64_t>(row), place)));
   }
 
   // Place by place of the other inner iterations, of which few lines' values are in use at once.
@@ -235,11 +239,9 @@ class WindowEmitter {
     });
     load(group.scope, variables, sums);
     if (!window_.whole) return;
-    for (std::size_t row = 0; row < reduced.size(); ++row)
-      for (std::int64_t place = 0; place < window_.places; ++place)
-        join(group, reduced[row],
-             of_lines[static_cast<std::size_t>(
-                 window_.line(static_cast<std::int64_t>(row), place))]);
+    join_lines(group, reduced, [&](std::int64_t position) -> const std::vector<Value*>& {
+      return of_lines[static_cast<std::size_t>(position)];
+    });
   }
 
   // As many as there are reductions, each `count` times, with nothing reduced so far.

@@ -1,5 +1,7 @@
 #include "ir/dims/affine.h"
 
+#include <algorithm>
+
 namespace anydim::ir {
 
 std::optional<Affine> affine_in(const Dim& dim, const DimLeaf& leaf) {
@@ -10,6 +12,14 @@ std::optional<Affine> affine_in(const Dim& dim, const DimLeaf& leaf) {
   const Dim stride = dim.substitute(std::map<DimLeaf, Dim>{{leaf, Dim(1)}}) - base;
   if (!(stride * Dim::of(leaf) + base == dim)) return std::nullopt;
   return Affine{.stride = stride, .base = base};
+}
+
+bool any_part(const Dim& dim, const std::function<bool(const Dim&)>& holds) {
+  const auto within = [&](const Dim& part) { return any_part(part, holds); };
+  return holds(dim) || std::ranges::any_of(dim.operands(), within) ||
+         std::ranges::any_of(dim.terms(), [&](const Dim::Term& term) {
+           return std::ranges::any_of(term.factors, within);
+         });
 }
 
 Dim as_dim(const Dim::Term& term) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ir/dims/affine.h"
 #include "ir/dims/assumed_extents.h"
 #include "ir/error.h"
 #include "ir/loops/scalar_access.h"
@@ -16,12 +17,8 @@ Dim one_where_below(const Dim& value, const Dim& bound, const Dim& then, const D
 // ONNX Slice: negative starts count from the end, then clamp to [0, extent] (or to an element when
 // stepping backwards).
 Dim clamped_start(const Dim& start, const Dim& extent, bool backwards, const SymbolTable& symbols) {
-  const auto constant = start.constant();
-  // Before the first element whatever the extent, whose own constants the start's may not bear.
-  if (constant && *constant < 0 &&
-      *constant + std::max<std::int64_t>(bounds(extent, symbols).high, 0) <= 0)
-    return 0;
-  const bool from_end = !constant || *constant < 0;
+  if (is_before_all(start, extent, 0, symbols)) return 0;
+  const bool from_end = !start.is_constant() || start.constant_part() < 0;
   const Dim from_front =
       from_end ? simplify(one_where_below(start, 0, start + extent, start), symbols) : start;
   return simplify(max(Dim(0), min(from_front, backwards ? extent - 1 : extent)), symbols);
@@ -73,18 +70,9 @@ void split_linear(Dim linear, std::span<const Dim> dims, std::span<Dim> index,
 // Whether the dim depends on whether an extent is 0, as a size does in whose place ONNX's Reshape
 // copies the operand's where it is.
 bool chooses_at_zero(const Dim& dim) {
-  const auto any = [](const auto& parts) { return std::ranges::any_of(parts, chooses_at_zero); };
-  switch (dim.kind()) {
-    case Dim::Kind::Constant:
-    case Dim::Kind::Symbol:
-    case Dim::Kind::Value: return false;
-    case Dim::Kind::Sum:
-      return std::ranges::any_of(dim.terms(),
-                                 [&](const Dim::Term& term) { return any(term.factors); });
-    default:
-      return (dim.kind() == Dim::Kind::Select && dim.operands()[1].is_constant(0)) ||
-             any(dim.operands());
-  }
+  return any_part(dim, [](const Dim& part) {
+    return part.kind() == Dim::Kind::Select && part.operands()[1].is_constant(0);
+  });
 }
 
 // Dims of both sides of a reshape that hold the same elements.

@@ -106,6 +106,10 @@ std::vector<Dim> named_axes(RuleContext& context, std::size_t operand, std::size
                             std::size_t rank);
 // A negative axis counts from the end.
 Dim counted_from_front(const Dim& axis, std::size_t rank);
+// Whether a negative constant, counted from the end of `extent`, is `low` or less whatever the
+// extent is: their sum may leave 64 bits, as the extent has constants of its own.
+bool is_before_all(const Dim& bound, const Dim& extent, std::int64_t low,
+                   const SymbolTable& symbols);
 // Sizes that go with axes, counted from the front, by dimension; 0 where no axis names it.
 std::vector<Dim> sizes_by_dimension(std::span<const Dim> sizes, std::span<const Dim> axes,
                                     std::size_t rank);

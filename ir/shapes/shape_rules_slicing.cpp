@@ -7,6 +7,14 @@
 #include "ir/shapes/shape_rules.h"
 
 namespace anydim::ir {
+
+bool is_before_all(const Dim& bound, const Dim& extent, std::int64_t low,
+                   const SymbolTable& symbols) {
+  const auto constant = bound.constant();
+  return constant && *constant < 0 &&
+         *constant + std::max<std::int64_t>(bounds(extent, symbols).high, 0) <= low;
+}
+
 namespace {
 
 // A slice's bound, counted from the front and kept within [low, high] where high - low == extent: a
@@ -16,12 +24,10 @@ Dim clamped_bound(const Dim& bound, const Dim& extent, const Dim& low, const Dim
                   const SymbolTable& symbols) {
   const Proof negative = prove_less(bound, 0, symbols);
   if (negative == Proof::No) return min(bound, high);
-  if (const auto constant = bound.constant(); constant && negative == Proof::Yes) {
-    // Before the first element whatever the extent, whose own constants the bound's may not bear.
-    const std::int64_t longest = std::max<std::int64_t>(bounds(extent, symbols).high, 0);
-    if (low.constant() && *constant + longest <= *low.constant()) return low;
-    return max(bound + extent, low);
-  }
+  if (bound.is_constant() && low.is_constant() &&
+      is_before_all(bound, extent, *low.constant(), symbols))
+    return low;
+  if (negative == Proof::Yes && bound.is_constant()) return max(bound + extent, low);
   const Dim from_end = min(max(bound, low - extent), low) + extent;
   if (negative == Proof::Yes) return from_end;
   return select(Comparison::Less, bound, 0, from_end, min(max(bound, low), high));

@@ -55,7 +55,6 @@ TEST(Backend, AnswersForARegion) {
   EXPECT_EQ(backend->packed_layout(region.region, 0), std::nullopt);
 }
 
-// Micro-kernels of more rows, more of them where a bucket allows more numbers of rows.
 // Running sums along rows: one row at a time, unless each point takes an exponential and there are
 // rows enough.
 TEST(Backend, RowsAreGatheredWherePointsTakeLong) {
@@ -74,6 +73,7 @@ TEST(Backend, RowsAreGatheredWherePointsTakeLong) {
   EXPECT_EQ(edges_of("  %e = exp(%x)\n  %y = cumulative_sum(%e) {axis = 1}\n"), (Edges{{3}, {}}));
 }
 
+// Micro-kernels of more rows, more of them where a bucket allows more numbers of rows.
 TEST(Backend, CodeSizesOfProductsAreInTheOrderOfTheirCode) {
   const TestRegion region = make_region(R"(
 fn @main(%x: Tensor[(n, 96), f32], %w: Tensor[(96, 192), f32]) -> Tensor[(n, 192), f32]
