@@ -195,8 +195,10 @@ llvm::Value* widen(KernelBuilder& kernel, DType dtype, llvm::Value* stored) {
   }
   if (dtype == DType::F16) {
     if (kernel.target().level == Level::Baseline) return half_to_float(at, stored);
-    return at.CreateFPExt(at.CreateBitCast(stored, like(stored, at.getHalfTy())),
-                          like(stored, at.getFloatTy()));
+    auto* wide = at.CreateFPExt(at.CreateBitCast(stored, like(stored, at.getHalfTy())),
+                                like(stored, at.getFloatTy()));
+    // LLVM would compare and round halves as halves, which it does lane by lane.
+    return at.CreateIntrinsic(llvm::Intrinsic::arithmetic_fence, {wide->getType()}, {wide});
   }
   return stored;
 }
