@@ -1,6 +1,8 @@
 #include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/PatternMatch.h>
 
+#include <bit>
+
 #include "codegen_cpu/scalars/scalar_emitter.h"
 #include "ir/dims/affine.h"
 #include "ir/error.h"
@@ -114,9 +116,13 @@ llvm::Value* both(KernelBuilder& kernel, Scope& scope, llvm::Value* a, llvm::Val
   return at.CreateAnd(kernel.splat(a, width), kernel.splat(b, width));
 }
 
-// One pointer a lane.
-llvm::Value* lane_pointers(KernelBuilder& kernel, Scope& scope, llvm::Value* base, DType dtype,
-                           const ir::Dim& offset) {
+// Where each lane's element lies: a pointer, and the number of elements from there.
+struct LanePlaces {
+  llvm::Value *first = nullptr, *offsets = nullptr;
+};
+
+LanePlaces lane_places(KernelBuilder& kernel, Scope& scope, llvm::Value* base, DType dtype,
+                       const ir::Dim& offset) {
   const unsigned width = scope.lanes().width;
   if (const auto stride = lane_stride(scope, offset, kernel.symbols())) {
     llvm::Value* first = emit_pointer(kernel, scope, base, dtype, offset);
@@ -124,9 +130,8 @@ llvm::Value* lane_pointers(KernelBuilder& kernel, Scope& scope, llvm::Value* bas
     auto& at = kernel.at(scope);
     std::vector<llvm::Constant*> numbers;
     for (unsigned lane = 0; lane < width; ++lane) numbers.push_back(at.getInt64(lane));
-    auto* steps =
-        at.CreateMul(at.CreateVectorSplat(width, step), llvm::ConstantVector::get(numbers));
-    return kernel.element_pointer(first, dtype, steps);
+    return {first,
+            at.CreateMul(at.CreateVectorSplat(width, step), llvm::ConstantVector::get(numbers))};
   }
   // What lanes share is added to the base: what is left are mostly narrow numbers, which gathers
   // take faster.
@@ -141,7 +146,36 @@ llvm::Value* lane_pointers(KernelBuilder& kernel, Scope& scope, llvm::Value* bas
   llvm::Value* first = emit_pointer(kernel, scope, base, dtype, shared);
   llvm::Value* offsets = emit_index_lanes(kernel, scope, apart);
   kernel.at(scope);
-  return kernel.element_pointer(first, dtype, kernel.splat(offsets, width));
+  return {first, kernel.splat(offsets, width)};
+}
+
+// Elements of fewer than 32 bits, which no instruction gathers: out of the aligned word around
+// each, which lies in one page with its elements and so can be read wherever they can. At here().
+llvm::Value* gather_from_words(KernelBuilder& kernel, llvm::Type* element, const LanePlaces& places,
+                               llvm::Value* mask) {
+  auto& at = kernel.here();
+  constexpr unsigned word_bytes = 4;
+  const unsigned bits_each = element->getIntegerBitWidth(), in_word = 8 * word_bytes / bits_each;
+  auto* offsets = places.offsets;
+  const auto all = [&](std::uint64_t number) { return bits(offsets->getType(), number); };
+  const unsigned width = width_of(offsets);
+  auto* address = at.CreatePtrToInt(places.first, at.getInt64Ty());
+  // Elements from the start of the word that holds the first.
+  auto* ahead = at.CreateUDiv(at.CreateAnd(address, word_bytes - 1), at.getInt64(bits_each / 8));
+  auto* words =
+      at.CreateIntrinsic(llvm::Intrinsic::ptrmask, {places.first->getType(), at.getInt64Ty()},
+                         {places.first, at.getInt64(~std::uint64_t{word_bytes - 1})});
+  auto* low =
+      at.CreateNSWAdd(at.CreateAnd(offsets, all(in_word - 1)), at.CreateVectorSplat(width, ahead));
+  const unsigned shift = std::countr_zero(in_word);
+  auto* index = at.CreateNSWAdd(at.CreateAShr(offsets, shift), at.CreateLShr(low, shift));
+  auto* type = llvm::FixedVectorType::get(at.getInt32Ty(), width);
+  auto* loaded =
+      at.CreateMaskedGather(type, at.CreateGEP(at.getInt32Ty(), words, index),
+                            llvm::Align(word_bytes), mask, llvm::Constant::getNullValue(type));
+  auto* place = at.CreateTrunc(at.CreateAnd(low, all(in_word - 1)), type);
+  auto* down = at.CreateMul(place, bits(type, bits_each));
+  return at.CreateTrunc(at.CreateLShr(loaded, down), llvm::FixedVectorType::get(element, width));
 }
 
 // Distances up to which reading what lies between is less work than a gather.
@@ -282,22 +316,35 @@ llvm::Value* load_elements(KernelBuilder& kernel, Scope& scope, llvm::Value* bas
   // Only AVX-512 masks narrower elements.
   if (stride && (ir::size_of(dtype) == 4 ? kernel.target().level != Level::Baseline
                                          : kernel.target().level == Level::Avx512)) {
-    const std::int64_t step = stride->constant().value_or(0);
-    if (step >= 2 && step <= std::min<std::int64_t>(most_interleaved, width)) {
-      llvm::Value* pointer = emit_pointer(kernel, scope, base, dtype, offset);
-      kernel.at(scope);
-      return finish(load_every(kernel, element, pointer, width, static_cast<unsigned>(step),
-                               alignment, mask ? kernel.splat(mask, width) : nullptr));
+    const std::int64_t step = stride->constant().value_or(0),
+                       most = std::min<std::int64_t>(most_interleaved, width);
+    if (step != 0 && -most <= step && step <= most) {
+      // Backwards from the last lane's element on.
+      const bool reversed = step < 0;
+      llvm::Value* pointer =
+          emit_pointer(kernel, scope, base, dtype,
+                       reversed ? offset + step * (width - std::int64_t{1}) : offset);
+      auto& at = kernel.at(scope);
+      mask = mask ? kernel.splat(mask, width) : nullptr;
+      if (reversed && mask != nullptr) mask = at.CreateVectorReverse(mask);
+      llvm::Value* loaded =
+          load_every(kernel, element, pointer, width,
+                     static_cast<unsigned>(reversed ? -step : step), alignment, mask);
+      return finish(reversed ? at.CreateVectorReverse(loaded) : loaded);
     }
   }
-  llvm::Value* pointers = lane_pointers(kernel, scope, base, dtype, offset);
+  const LanePlaces places = lane_places(kernel, scope, base, dtype, offset);
   auto& at = kernel.at(scope);
   llvm::Value* all =
       llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(at.getInt1Ty(), width));
   llvm::Value* lanes = mask ? kernel.splat(mask, width) : all;
-  // No instruction gathers narrow elements: LLVM would branch for each lane of each load, and
-  // compile thousands of blocks for seconds.
-  if (mask != nullptr && ir::size_of(dtype) < 4) {
+  const bool narrow = ir::size_of(dtype) < 4;
+  if (narrow && kernel.target().level != Level::Baseline)
+    return finish(gather_from_words(kernel, element, places, lanes));
+  llvm::Value* pointers = kernel.element_pointer(places.first, dtype, places.offsets);
+  // Without such an instruction LLVM would branch for each lane of each masked load, and compile
+  // thousands of blocks for seconds.
+  if (mask != nullptr && narrow) {
     pointers = at.CreateSelect(lanes, pointers, at.CreateVectorSplat(width, kernel.zeros(element)));
     lanes = all;
   }
@@ -325,7 +372,8 @@ void store_elements(KernelBuilder& kernel, Scope& scope, llvm::Value* base, DTyp
     else at.CreateMaskedStore(stored, pointer, alignment, mask);
     return;
   }
-  llvm::Value* pointers = lane_pointers(kernel, scope, base, dtype, offset);
+  const LanePlaces places = lane_places(kernel, scope, base, dtype, offset);
+  llvm::Value* pointers = kernel.element_pointer(places.first, dtype, places.offsets);
   auto& at = kernel.at(scope);
   llvm::Value* lanes =
       mask ? mask

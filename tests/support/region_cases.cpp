@@ -303,6 +303,36 @@ fn @main(%x: Tensor[(n), i32], %y: Tensor[(n), i32]) -> Tensor[(n), i32]
                                 {{"b", 3}, {"n", 20}, {"m", 33}},
                                 {{"b", 2}, {"n", 32}, {"m", 40}}}});
   }
+  for (const std::string dtype : {"f32", "f16", "u8"}) {
+    const std::pair<const char*, const char*> reads[] = {
+        {"Backwards",
+         "%y = strided_slice(%x) {starts = (-1), ends = (-100), axes = (1), "
+         "steps = (-1)}"},
+        {"EveryThirdBackwards",
+         "%y = strided_slice(%x) {starts = (-1), ends = (-100), "
+         "axes = (1), steps = (-3)}"},
+        {"EverySecondBackwardsAndBorder",
+         "%s = strided_slice(%x) {starts = (34), ends = (-100), axes = (1), steps = (-2)}\n"
+         "  %y = pad(%s) {before = (3), after = (2), axes = (1)}"},
+        {"EveryEighth",
+         "%y = strided_slice(%x) {starts = (2), ends = (37), axes = (1), "
+         "steps = (8)}"},
+        {"Gathered", "%y = gather(%x, %ids) {axis = 1}"},
+        {"GatheredInABorder",
+         "%p = pad(%x) {before = (5), after = (7), axes = (1)}\n"
+         "  %y = gather(%p, %ids) {axis = 1}"}};
+    for (const auto& [name, steps] : reads) {
+      cases.push_back({.name = std::string("Reads") + name + "_" + dtype,
+                       .text = "fn @main(%x: Tensor[(n, 37), " + dtype +
+                               "], %ids: Tensor[(m), i64]) {\n  " + steps + "\n  return %y\n}",
+                       .shapes = pairs("n", {0, 1, 3, 9}, "m", {1, 7, 45}),
+                       .interpreted = pairs("n", {1, 3}, "m", {1, 21}),
+                       .fill = [](std::vector<ir::Tensor>& inputs) {
+                         for (std::int64_t i = 0; i < inputs[1].elements(); ++i)
+                           inputs[1].set_integer(i, (i * 11 + 5) % 37);
+                       }});
+    }
+  }
   return cases;
 }
 
