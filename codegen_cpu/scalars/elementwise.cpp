@@ -140,23 +140,20 @@ class Elementwise {
   Value quotient(Value x, Value y) {
     llvm::Value* is_zero = nullptr;
     llvm::Value* divisor = checked_divisor(y, is_zero);
-    llvm::Value* result = nullptr;
-    if (ir::is_signed(dtype_)) {
-      // The lowest value divided by -1 traps too.
-      auto* minus_one = at().CreateICmpEQ(divisor, integer(-1));
-      result = at().CreateSDiv(x, select(minus_one, integer(1), divisor));
-      result = select(minus_one, at().CreateNeg(x), result);
-    } else {
-      result = at().CreateUDiv(x, divisor);
-    }
-    return select(is_zero, integer(0), result);
+    if (!ir::is_signed(dtype_)) return select(is_zero, integer(0), whole_quotient(x, divisor));
+    // The lowest value divided by -1 traps too.
+    auto* minus_one = at().CreateICmpEQ(divisor, integer(-1));
+    llvm::Value* result = whole_quotient(x, select(minus_one, integer(1), divisor));
+    return select(is_zero, integer(0), select(minus_one, at().CreateNeg(x), result));
   }
   Value remainder(Value x, Value y) {
     llvm::Value* is_zero = nullptr;
     llvm::Value* divisor = checked_divisor(y, is_zero);
-    if (!ir::is_signed(dtype_)) return at().CreateURem(x, divisor);
-    auto* minus_one = at().CreateICmpEQ(divisor, integer(-1));
-    return at().CreateSRem(x, select(minus_one, integer(1), divisor));
+    if (ir::is_signed(dtype_))
+      divisor = select(at().CreateICmpEQ(divisor, integer(-1)), integer(1), divisor);
+    if (divides_as_reals(divisor))
+      return at().CreateSub(x, at().CreateMul(whole_quotient(x, divisor), divisor));
+    return ir::is_signed(dtype_) ? at().CreateSRem(x, divisor) : at().CreateURem(x, divisor);
   }
   Value power(Value, Value) {
     return lanes([&](const std::vector<llvm::Value*>& scalars) {
@@ -175,6 +172,27 @@ class Elementwise {
 
  private:
   llvm::IRBuilder<>& at() { return kernel_.here(); }
+
+  // There are no divisions of vectors of integers, but multiplications that stand for one by a
+  // literal.
+  bool divides_as_reals(Value divisor) const {
+    return width_ > 1 && width_in_bits() <= 32 && !llvm::isa<llvm::Constant>(divisor);
+  }
+  // Of a divisor that is neither 0 nor, where signed, -1. Exact in reals of more than as many
+  // bits: a quotient that is not whole is at least 1 / |x| of itself from the next whole number.
+  Value whole_quotient(Value x, Value divisor) {
+    const bool is_signed = ir::is_signed(dtype_);
+    if (!divides_as_reals(divisor))
+      return is_signed ? at().CreateSDiv(x, divisor) : at().CreateUDiv(x, divisor);
+    auto* real = llvm::FixedVectorType::get(
+        width_in_bits() <= 16 ? at().getFloatTy() : at().getDoubleTy(), width_);
+    const auto made_real = [&](Value value) {
+      return is_signed ? at().CreateSIToFP(value, real) : at().CreateUIToFP(value, real);
+    };
+    Value ratio = at().CreateFDiv(made_real(x), made_real(divisor));
+    return is_signed ? at().CreateFPToSI(ratio, x->getType())
+                     : at().CreateFPToUI(ratio, x->getType());
+  }
 
   // The machine's own instruction: LLVM joins comparisons of two selects to more work than it is.
   // Null where no register is as wide, or where a literal leaves LLVM better choices.

@@ -5,6 +5,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
 #include "codegen_cpu/emitters.h"
 #include "tests/codegen_cpu/expect_right.h"
 
@@ -43,6 +47,34 @@ TEST(Elementwise, HalvesAreComputedInVectors) {
                               "%b = less(%x, %x)\n  %z = sign(%x)\n  %y = where(%b, %x, %z)\n"})
       EXPECT_LT(code_size("f16", steps, target), 2 * code_size("f32", steps, target))
           << steps << name_of(target.level);
+  }
+}
+
+// Vectors of integers are divided as reals, which must not round up to a quotient that is not
+// reached: numbers around multiples of the divisor, as large as the type has them.
+TEST(Elementwise, QuotientsNextToWholeNumbers) {
+  const std::pair<const char*, std::int64_t> types[] = {{"i8", 127},         {"u8", 255},
+                                                        {"i16", 32767},      {"u16", 65535},
+                                                        {"i32", 2147483647}, {"u32", 4294967295}};
+  for (const auto& [dtype, most] : types) {
+    const TestRegion region = make_region(
+        fmt::format("fn @main(%x: Tensor[(n), {0}], %y: Tensor[(n), {0}]) -> (Tensor[(n), {0}], "
+                    "Tensor[(n), {0}])\n  where n in [0, 100000] {{\n  %q = div(%x, %y)\n"
+                    "  %r = mod(%x, %y)\n  return %q, %r\n}}",
+                    dtype));
+    const bool is_signed = dtype[0] == 'i';
+    const auto fill = [&, most = most](std::vector<ir::Tensor>& inputs) {
+      const std::int64_t least = is_signed ? -most - 1 : 0, count = inputs[0].elements();
+      for (std::int64_t i = 0; i < count; ++i) {
+        std::int64_t divisor = 1 + i * i * 7919 % most;
+        if (is_signed && i % 3 == 0) divisor = -divisor;
+        const std::int64_t times = most / std::abs(divisor) - i % 2;
+        inputs[0].set_integer(i, std::clamp(times * divisor + i % 5 - 2, least, most));
+        inputs[1].set_integer(i, divisor);
+      }
+      if (count > 0) inputs[0].set_integer(0, least), inputs[1].set_integer(0, is_signed ? -1 : 1);
+    };
+    expect_right(region, {}, tests::sizes("n", {1, 7, 1000}), {.tolerance = 0, .fill = fill});
   }
 }
 
