@@ -41,17 +41,19 @@ double cycles_saved_by_tile(int lanes) {
 }
 
 double operation_cycles(const ScalarStep& step) {
-  constexpr double division = 8, integer_division = 60, polynomial = 10, rational = 18,
-                   in_doubles = 30, power = 90, library = 400;
+  // Of 16 lanes.
+  constexpr double division = 8, narrow_division = 30, integer_division = 60, polynomial = 10,
+                   rational = 18, in_doubles = 30, of_doubles = 60, power = 90, library = 400;
   const bool is_f64 = step.dtype == ir::DType::F64;
+  const double integers = ir::size_of(step.dtype) <= 4 ? narrow_division : integer_division;
   switch (ir::info(step.op()).cost) {
     case ir::Cost::simple: return 0.5;
-    case ir::Cost::division: return ir::is_float(step.dtype) ? division : integer_division;
-    case ir::Cost::remainder: return integer_division;
+    case ir::Cost::division: return ir::is_float(step.dtype) ? division : integers;
+    case ir::Cost::remainder: return ir::is_float(step.dtype) ? integer_division : integers;
     case ir::Cost::root: return division;
-    case ir::Cost::exponential: return is_f64 ? library : polynomial;
-    case ir::Cost::logistic: return is_f64 ? library : polynomial + division;
-    case ir::Cost::tangent:
+    case ir::Cost::exponential: return is_f64 ? of_doubles : polynomial;
+    case ir::Cost::logistic: return is_f64 ? of_doubles + division : polynomial + division;
+    case ir::Cost::tangent: return is_f64 ? of_doubles : rational;
     case ir::Cost::error_function: return is_f64 ? library : rational;
     case ir::Cost::periodic: return is_f64 ? library : in_doubles;
     case ir::Cost::power: return is_f64 || !ir::is_float(step.dtype) ? library : power;

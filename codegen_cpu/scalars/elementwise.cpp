@@ -7,6 +7,7 @@
 #include <span>
 
 #include "codegen_cpu/scalars/math_f32.h"
+#include "codegen_cpu/scalars/math_f64.h"
 #include "codegen_cpu/scalars/scalar_emitter.h"
 #include "ir/integer_body.h"
 #include "ir/loops/scalar_program.h"
@@ -99,7 +100,14 @@ class Elementwise {
   }
   Value function(ir::LibraryFunction function, std::span<const Value> operands) {
     using enum ir::LibraryFunction;
-    if (doubles()) return host(scope_, function, operands);
+    if (doubles()) {
+      switch (function) {  // NOLINT: the others are not vectorised
+        case exp: return exp_f64(kernel_, operands[0]);
+        case log: return log_f64(kernel_, operands[0]);
+        case tanh: return tanh_f64(kernel_, operands[0]);
+        default: return host(scope_, function, operands);
+      }
+    }
     switch (function) {  // NOLINT: the others have nothing faster
       case exp: return exp_f32(kernel_, operands[0]);
       case log: return log_f32(kernel_, operands[0]);
