@@ -170,6 +170,18 @@ void emit_vector_turns(KernelBuilder& kernel, Scope& scope, const VectorRange& r
         });
     if (range.whole) return;
   }
+  if (range.unroll > 1 && range.width > 1 && kernel.target().level != Level::Avx512) {
+    // Masks are dear, most of all of narrow elements.
+    auto& at = kernel.at(scope);
+    llvm::Value* left = at.CreateSub(range.last, rest_first);
+    llvm::Value* partial_first =
+        at.CreateSub(range.last, at.CreateURem(left, kernel.constant(std::int64_t{range.width})));
+    kernel.for_range(scope, rest_first, partial_first, range.width,
+                     [&](Scope& inner, llvm::Value* position) {
+                       body(inner, {range.variable, {{position, lanes(nullptr)}}});
+                     });
+    rest_first = partial_first;
+  }
   if (!masks) {
     kernel.for_range(scope, rest_first, range.last, 1, [&](Scope& inner, llvm::Value* position) {
       body(inner, {range.variable, {{position, {}}}});
@@ -181,7 +193,7 @@ void emit_vector_turns(KernelBuilder& kernel, Scope& scope, const VectorRange& r
     body(inner,
          {range.variable, {{position, lanes(lanes_below(kernel, inner, range.width, left))}}});
   };
-  if (range.unroll > 1) {
+  if (range.unroll > 1 && kernel.target().level == Level::Avx512) {
     kernel.for_range(scope, rest_first, range.last, range.width, rest);
   } else {
     llvm::Value* some = kernel.at(scope).CreateICmpSLT(rest_first, range.last);

@@ -116,6 +116,13 @@ llvm::Value* both(KernelBuilder& kernel, Scope& scope, llvm::Value* a, llvm::Val
   return at.CreateAnd(kernel.splat(a, width), kernel.splat(b, width));
 }
 
+// 0, 1, ..., width - 1
+llvm::Value* lane_numbers(KernelBuilder& kernel, unsigned width) {
+  std::vector<llvm::Constant*> numbers;
+  for (unsigned lane = 0; lane < width; ++lane) numbers.push_back(kernel.here().getInt64(lane));
+  return llvm::ConstantVector::get(numbers);
+}
+
 // Where each lane's element lies: a pointer, and the number of elements from there.
 struct LanePlaces {
   llvm::Value *first = nullptr, *offsets = nullptr;
@@ -128,10 +135,7 @@ LanePlaces lane_places(KernelBuilder& kernel, Scope& scope, llvm::Value* base, D
     llvm::Value* first = emit_pointer(kernel, scope, base, dtype, offset);
     llvm::Value* step = emit_index(kernel, scope, *stride);
     auto& at = kernel.at(scope);
-    std::vector<llvm::Constant*> numbers;
-    for (unsigned lane = 0; lane < width; ++lane) numbers.push_back(at.getInt64(lane));
-    return {first,
-            at.CreateMul(at.CreateVectorSplat(width, step), llvm::ConstantVector::get(numbers))};
+    return {first, at.CreateMul(at.CreateVectorSplat(width, step), lane_numbers(kernel, width))};
   }
   // What lanes share is added to the base: what is left are mostly narrow numbers, which gathers
   // take faster.
@@ -176,6 +180,23 @@ llvm::Value* gather_from_words(KernelBuilder& kernel, llvm::Type* element, const
   auto* place = at.CreateTrunc(at.CreateAnd(low, all(in_word - 1)), type);
   auto* down = at.CreateMul(place, bits(type, bits_each));
   return at.CreateTrunc(at.CreateLShr(loaded, down), llvm::FixedVectorType::get(element, width));
+}
+
+// Whether the processor loads and stores some lanes of such a vector; LLVM branches for each lane
+// where it does not.
+bool masks_in_line(const KernelBuilder& kernel, const llvm::Type* type) {
+  const Level level = kernel.target().level;
+  return level == Level::Avx512 || (level == Level::Avx2 && type->getScalarSizeInBits() >= 32);
+}
+
+// Consecutive elements of those lanes. At here().
+llvm::Value* load_masked(KernelBuilder& kernel, llvm::FixedVectorType* type, llvm::Value* pointer,
+                         llvm::Align alignment, llvm::Value* mask) {
+  auto& at = kernel.here();
+  if (masks_in_line(kernel, type) || kernel.target().level == Level::Baseline)
+    return at.CreateMaskedLoad(type, pointer, alignment, mask, llvm::Constant::getNullValue(type));
+  return gather_from_words(kernel, type->getElementType(),
+                           {pointer, lane_numbers(kernel, type->getNumElements())}, mask);
 }
 
 // Distances up to which reading what lies between is less work than a gather.
@@ -299,23 +320,19 @@ llvm::Value* load_elements(KernelBuilder& kernel, Scope& scope, llvm::Value* bas
     auto& at = kernel.at(scope);
     pointer = either(kernel, at, mask, pointer, kernel.zeros(type));
     llvm::Value* exist = scope.lanes().mask;
-    if (exist == nullptr)
-      return widen(kernel, dtype, at.CreateAlignedLoad(type, pointer, alignment));
-    return widen(
-        kernel, dtype,
-        at.CreateMaskedLoad(type, pointer, alignment, exist, llvm::Constant::getNullValue(type)));
+    return widen(kernel, dtype,
+                 exist == nullptr ? at.CreateAlignedLoad(type, pointer, alignment)
+                                  : load_masked(kernel, type, pointer, alignment, exist));
   }
   mask = both(kernel, scope, mask, scope.lanes().mask);
   if (stride && stride->is_constant(1)) {
     llvm::Value* pointer = emit_pointer(kernel, scope, base, dtype, offset);
     auto& at = kernel.at(scope);
     if (mask == nullptr) return finish(at.CreateAlignedLoad(type, pointer, alignment));
-    return finish(at.CreateMaskedLoad(type, pointer, alignment, kernel.splat(mask, width),
-                                      llvm::Constant::getNullValue(type)));
+    return finish(load_masked(kernel, type, pointer, alignment, kernel.splat(mask, width)));
   }
-  // Only AVX-512 masks narrower elements.
-  if (stride && (ir::size_of(dtype) == 4 ? kernel.target().level != Level::Baseline
-                                         : kernel.target().level == Level::Avx512)) {
+  if (stride && kernel.target().level != Level::Baseline &&
+      (mask == nullptr || masks_in_line(kernel, type))) {
     const std::int64_t step = stride->constant().value_or(0),
                        most = std::min<std::int64_t>(most_interleaved, width);
     if (step != 0 && -most <= step && step <= most) {
