@@ -151,9 +151,13 @@ llvm::Value* ProgramEmitter::checked_index(Scope& home, const ir::PlacedStep& pl
 
 void report_where(KernelBuilder& kernel, Scope& scope, llvm::Value* failed, llvm::Value* mask,
                   std::int32_t check, llvm::Value* value) {
-  const unsigned width = failed->getType()->isVectorTy() ? scope.lanes().width : 1;
+  const bool differs =
+      failed->getType()->isVectorTy() || (mask != nullptr && mask->getType()->isVectorTy());
+  const unsigned width = differs ? scope.lanes().width : 1;
   auto& at = kernel.at(scope);
-  if (width > 1) {
+  if (differs) {
+    failed = kernel.splat(failed, width);
+    value = kernel.splat(value, width);
     for (llvm::Value* also : {mask, scope.lanes().mask}) {
       if (also) failed = at.CreateAnd(failed, kernel.splat(also, width));
     }

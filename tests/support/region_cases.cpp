@@ -217,6 +217,17 @@ fn @main(%x: Tensor[(n), f32], %ids: Tensor[(n), i64]) -> Tensor[(n), bool]
              for (std::int64_t i = 0; i < inputs[1].elements(); ++i)
                inputs[1].set_integer(i, (i * 7 + 3) % inputs[1].elements());
            }},
+      {.name = "GathersOneRowWhereAskedFor",
+       .text = R"(
+fn @main(%x: Tensor[(n, m, 40), f32], %id: Tensor[(), i64]) -> Tensor[(m, 40), f32]
+  where n in [0, 50], m in [0, 50] {
+  %g = gather(%x, %id) {axis = 0}
+  %y = trilu(%g) {upper = 0}
+  return %y
+})",
+       .shapes = {{{"n", 1}, {"m", 0}}, {{"n", 3}, {"m", 1}}, {{"n", 2}, {"m", 45}}},
+       .fill = integers_at(1, {{0, -1}}),
+       .faults = {{{{"n", 3}, {"m", 7}}, integers_at(1, {{0, 3}}), 3}}},
       {.name = "ConcatenatesInParts",
        .text = R"(
 fn @main(%x: Tensor[(n, 5), f32], %y: Tensor[(n, m), f32], %z: Tensor[(n, 3), f32]) -> Tensor[(n, m + 8), f32]
