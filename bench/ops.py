@@ -79,8 +79,15 @@ def elementwise():
                            (I64, F32), (I64, I32), (U8, F32), (BOOL, F32)]:
         case(f"Cast {names[source]} to {names[target]}", "Cast", [(BLOCK, source)],
              attributes={"to": target}, result=target)
-    for op in ("Relu", "Sigmoid", "Tanh"):
+    for op in ("Relu", "Sigmoid", "Tanh", "Log", "Floor", "Softmax"):
         case(f"{op} of f16", op, [(BLOCK, F16)], result=F16)
+    case("Max of f16", "Max", [(BLOCK, F16)] * 2, result=F16)
+    case("Greater of f16", "Greater", [(BLOCK, F16)] * 2, result=BOOL)
+    for op in ("Exp", "Log", "Tanh", "Sigmoid", "Softmax"):
+        case(f"{op} of f64", op, [(BLOCK, F64)], result=F64)
+    for dtype, name in [(I32, "i32"), (U8, "u8")]:
+        case(f"Div of two {name}", "Div", [(BLOCK, dtype), (BLOCK, dtype)], result=dtype)
+        case(f"Mod of two {name}", "Mod", [(BLOCK, dtype), (BLOCK, dtype)], result=dtype)
     case("QuantizeLinear", "QuantizeLinear", [f32(*BLOCK)],
          [numpy.float32(0.02), numpy.uint8(128)], result=U8)
     case("DequantizeLinear", "DequantizeLinear", [(BLOCK, U8)],
@@ -89,6 +96,11 @@ def elementwise():
 
 
 def movement():
+    for dtype, name in [(F16, "f16"), (U8, "u8")]:
+        case(f"Slice backwards of {name}", "Slice", [(BLOCK, dtype)],
+             [whole(-1), whole(-200), whole(2), whole(-1)], result=dtype)
+        case(f"Gather of columns of {name}", "Gather", [(BLOCK, dtype)], [whole(*range(0, 128, 2))],
+             attributes={"axis": 2}, result=dtype)
     for order in [(0, 2, 1), (2, 1, 0), (1, 0, 2), (1, 2, 0)]:
         case(f"Transpose {order}", "Transpose", [f32(*BLOCK)], attributes={"perm": order})
     case("Transpose of a matrix", "Transpose", [f32("m:2048", "n:1024")],
@@ -236,7 +248,8 @@ def drawn(shape, dtype, highest, op, position):
     elif op == "ScatterND":
         numbers = RANDOM.permutation(highest)[:shape[0]].reshape(shape)
     else:
-        numbers = RANDOM.integers(0, min(highest, 128) if dtype == I8 else highest, shape)
+        least = 1 if op in ("Div", "Mod") and position == 1 else 0
+        numbers = RANDOM.integers(least, min(highest, 128) if dtype == I8 else highest, shape)
     return numpy.asarray(numbers).astype(helper.tensor_dtype_to_np_dtype(dtype))
 
 
