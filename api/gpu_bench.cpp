@@ -17,7 +17,6 @@
 #include "ir/text/parse.h"
 #include "runtime/cublaslt.h"
 #include "runtime/cuda_device.h"
-#include "runtime/cuda_memory.h"
 #include "runtime/cuda_replayed_session.h"
 #include "runtime/cuda_timer.h"
 #include "runtime/packing.h"

@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include "api/npy.h"
-#include "runtime/file_descriptor.h"
+#include "ir/file_descriptor.h"
 #include "tuner/text_file.h"
 
 namespace anydim {
@@ -36,9 +36,9 @@ struct TemporaryFiles {
 void write_file(const std::filesystem::path& path, const std::filesystem::path& meant,
                 const ir::Tensor& tensor) {
   const std::string header = npy_header(tensor);
-  runtime::FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  const bool written = file && runtime::write_all(file, std::as_bytes(std::span(header))) &&
-                       runtime::write_all(file, tensor.bytes());
+  ir::FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  const bool written = file && ir::write_all(file, std::as_bytes(std::span(header))) &&
+                       ir::write_all(file, tensor.bytes());
   if (!written || !file.close_checked()) throw cannot_write(meant, errno);
 }
 

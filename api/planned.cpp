@@ -1,6 +1,5 @@
 #include "api/planned.h"
 
-#include "api/inputs.h"
 #include "api/specialize.h"
 
 namespace anydim {

@@ -5,7 +5,6 @@
 
 #include <fstream>
 #include <functional>
-#include <string>
 
 #include "api/compile.h"
 #include "ir/error.h"

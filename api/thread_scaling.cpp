@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <utility>
 
 #include "ir/error.h"
 #include "passes/choose_buckets.h"

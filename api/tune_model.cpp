@@ -72,7 +72,7 @@ ModelBytes::ModelBytes(std::span<const std::byte> bytes, const std::optional<std
       file_{.file = fmt::format("/proc/{}/fd/{}", getpid(), descriptor_.number()),
             .anonymous = true,
             .folder = folder} {
-  if (!descriptor_ || !runtime::write_all(descriptor_, bytes))
+  if (!descriptor_ || !ir::write_all(descriptor_, bytes))
     throw Error(ErrorKind::Resource, "there is no memory for the model's bytes: {}",
                 std::strerror(errno));
 }

@@ -10,7 +10,7 @@
 #include "api/model.h"
 #include "api/tune_settings.h"
 #include "api/tuning_run.h"
-#include "runtime/file_descriptor.h"
+#include "ir/file_descriptor.h"
 
 namespace anydim {
 
@@ -27,7 +27,7 @@ class ModelBytes {
   const tuner::ModelFile& file() const { return file_; }
 
  private:
-  runtime::FileDescriptor descriptor_;
+  ir::FileDescriptor descriptor_;
   tuner::ModelFile file_;
 };
 

@@ -9,7 +9,6 @@
 
 #include "ir/error.h"
 #include "runtime/kernel_cache.h"
-#include "tuner/database.h"
 
 namespace anydim {
 

@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "ir/error.h"
+#include "ir/number_text.h"
 #include "ir/printable.h"
 
 namespace anydim {
@@ -39,11 +39,9 @@ inline bool parse_switch(std::string_view text) {
 }
 
 inline std::int64_t parse_number(std::string_view text, std::int64_t low, std::int64_t high) {
-  std::int64_t number = 0;
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (fault != std::errc{} || end != text.data() + text.size() || number < low || number > high)
-    throw wrong_word();
-  return number;
+  const auto number = ir::parsed_number<std::int64_t>(text);
+  if (!number || *number < low || *number > high) throw wrong_word();
+  return *number;
 }
 
 inline std::string filled_word(std::string_view text) {

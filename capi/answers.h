@@ -25,6 +25,24 @@ void require_answer(const Answer* answer, std::string_view argument) {
                 answer->struct_size, argument, first_size<Answer>);
 }
 
+// Sets *answer to a new handle of the object that `make` gives, or to NULL where it throws.
+template <typename Handle, typename Make>
+void give_handle(Handle** answer, std::string_view argument, Make&& make) {
+  require_pointer(answer, argument);
+  *answer = nullptr;
+  *answer = make_handle<Handle>(make());
+}
+
+// Throws Error{CommandLine}; `what`: "results".
+template <typename Things>
+const auto& thing_at(const Things& things, std::size_t index, std::string_view what) {
+  if (index >= things.size())
+    throw Error(ErrorKind::CommandLine,
+                "argument 'index' is {}, and there are {} {}: expected less", index, things.size(),
+                what);
+  return things[index];
+}
+
 // As much of `filled` as the caller's struct has room for; members that this library does not know
 // become zero.
 template <typename Answer>

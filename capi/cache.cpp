@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "capi/answers.h"
 #include "capi/buffers.h"
 #include "capi/functions.h"
 #include "capi/model.h"
@@ -37,9 +38,8 @@ BusyCache::BusyCache(std::shared_ptr<CacheObject> object)
 
 anydim_status* cache_create(const anydim_model* model, anydim_cache** cache) noexcept {
   return guarded("cache_create", [&] {
-    require_pointer(cache, "cache");
-    *cache = nullptr;
-    *cache = make_handle<anydim_cache>(std::make_shared<CacheObject>(*object_of(model)->model()));
+    give_handle(cache, "cache",
+                [&] { return std::make_shared<CacheObject>(*object_of(model)->model()); });
   });
 }
 
@@ -68,11 +68,11 @@ anydim_status* cache_read(const anydim_cache* cache, const char* name,
   return guarded("cache_read", [&] {
     const BusyCache busy(object_of(cache));
     require_pointer(name, "name");
-    require_pointer(results, "results");
-    *results = nullptr;
-    *results = make_handle<anydim_results>(
-        std::make_shared<ResultsObject>(std::make_shared<const std::vector<std::string>>(1, name),
-                                        std::vector<ir::Tensor>{busy->tensor(name)}));
+    give_handle(results, "results", [&] {
+      return std::make_shared<ResultsObject>(
+          std::make_shared<const std::vector<std::string>>(1, name),
+          std::vector<ir::Tensor>{busy->tensor(name)});
+    });
   });
 }
 

@@ -11,7 +11,6 @@
 #include "capi/model.h"
 #include "capi/options.h"
 #include "capi/results.h"
-#include "ir/printable.h"
 
 namespace anydim::capi {
 
@@ -59,16 +58,12 @@ class Busy {
 };
 
 // The caller's offsets, read where they lie.
-ir::Tensor offsets_tensor(const std::int64_t* offsets, std::size_t count) {
-  require_pointer(offsets, "offsets");
-  const std::span values(offsets, count);
-  return {ir::DType::I64, {static_cast<std::int64_t>(count)}, std::as_bytes(values), nullptr};
+using Offsets = std::span<const std::int64_t>;
+ir::Tensor offsets_tensor(Offsets offsets) {
+  require_pointer(offsets.data(), "offsets");
+  const auto count = static_cast<std::int64_t>(offsets.size());
+  return {ir::DType::I64, {count}, std::as_bytes(offsets), nullptr};
 }
-
-struct Offsets {
-  const std::int64_t* values;
-  std::size_t count;
-};
 
 // What a call is told beside its inputs and outputs.
 struct Way {
@@ -83,7 +78,7 @@ Way way_of(const anydim_stream_call* call) {
   Way way{.stream = DeviceStream{call->stream},
           .inputs_on_device = call->inputs_on_device,
           .outputs_on_device = call->outputs_on_device};
-  if (call->offsets != nullptr) way.offsets = Offsets{call->offsets, call->offset_count};
+  if (call->offsets != nullptr) way.offsets = Offsets(call->offsets, call->offset_count);
   return way;
 }
 
@@ -101,7 +96,7 @@ std::vector<ir::Tensor> run_model(ContextObject& object, std::span<const anydim_
                               places);
   if (!way.offsets)
     return object.context.run(tensors_of(inputs, model.inputs(), on), places, way.stream);
-  const ir::Tensor rows = offsets_tensor(way.offsets->values, way.offsets->count);
+  const ir::Tensor rows = offsets_tensor(*way.offsets);
   return object.context.run_ragged(
       tensors_of(inputs, model.ragged(object.cancellation)->inputs, on), rows, places, way.stream);
 }
@@ -139,28 +134,34 @@ ir::Tensor copied(const ir::Tensor& tensor) {
 
 void run_owned(anydim_context* context, std::span<const anydim_input> inputs, const Way& way,
                anydim_results** results) {
-  require_pointer(results, "results");
-  *results = nullptr;
-  const Busy busy(context);
-  std::vector<ResultPlace> places;
-  if (way.stream)
-    places.resize(busy->model->model()->output_names().size(), ResultPlace::on_device());
-  std::vector<ir::Tensor> tensors = run_model(*busy, inputs, way, places);
-  // An input that is a result as it is would go with the caller's buffer.
-  for (ir::Tensor& tensor : tensors)
-    if (lies_in(tensor, inputs)) tensor = copied(tensor);
-  *results = make_handle<anydim_results>(std::make_shared<ResultsObject>(
-      appends(*busy, way) ? busy->cache->output_names : busy->model->output_names(),
-      std::move(tensors)));
+  give_handle(results, "results", [&] {
+    const Busy busy(context);
+    std::vector<ResultPlace> places;
+    if (way.stream)
+      places.resize(busy->model->model()->output_names().size(), ResultPlace::on_device());
+    std::vector<ir::Tensor> tensors = run_model(*busy, inputs, way, places);
+    // An input that is a result as it is would go with the caller's buffer.
+    for (ir::Tensor& tensor : tensors)
+      if (lies_in(tensor, inputs)) tensor = copied(tensor);
+    return std::make_shared<ResultsObject>(
+        appends(*busy, way) ? busy->cache->output_names : busy->model->output_names(),
+        std::move(tensors));
+  });
+}
+
+void require_same_model(bool same, std::string_view what) {
+  if (!same)
+    throw Error(
+        ErrorKind::CommandLine,
+        "the {} was made of another model than the context: make one of the context's model", what);
 }
 
 }  // namespace
 
 anydim_status* context_create(const anydim_model* model, anydim_context** context) noexcept {
   return guarded("context_create", [&] {
-    require_pointer(context, "context");
-    *context = nullptr;
-    *context = make_handle<anydim_context>(std::make_shared<ContextObject>(object_of(model)));
+    give_handle(context, "context",
+                [&] { return std::make_shared<ContextObject>(object_of(model)); });
   });
 }
 
@@ -181,10 +182,8 @@ anydim_status* context_set_trace(anydim_context* context, anydim_trace* trace) n
   return guarded("context_set_trace", [&] {
     const Busy busy(context);
     const auto object = optional_object_of(trace);
-    if (object != nullptr && object->model->model() != busy->model->model())
-      throw Error(
-          ErrorKind::CommandLine,
-          "the trace was made of another model than the context: make one of the context's model");
+    require_same_model(object == nullptr || object->model->model() == busy->model->model(),
+                       "trace");
     busy->context.record(object == nullptr ? nullptr : object->recorder);
   });
 }
@@ -193,10 +192,7 @@ anydim_status* context_set_cache(anydim_context* context, anydim_cache* cache) n
   return guarded("context_set_cache", [&] {
     const Busy busy(context);
     std::shared_ptr<CacheObject> object = optional_object_of(cache);
-    if (object != nullptr && !object->cache.is_of(*busy->model->model()))
-      throw Error(
-          ErrorKind::CommandLine,
-          "the cache was made of another model than the context: make one of the context's model");
+    require_same_model(object == nullptr || object->cache.is_of(*busy->model->model()), "cache");
     busy->cache = std::move(object);
   });
 }
@@ -219,7 +215,7 @@ anydim_status* context_run_ragged(anydim_context* context, const anydim_input* i
                                   std::size_t offset_count, anydim_output* outputs,
                                   std::size_t output_count) noexcept {
   return guarded("context_run_ragged", [&] {
-    run_into(context, {inputs, input_count}, {.offsets = Offsets{offsets, offset_count}},
+    run_into(context, {inputs, input_count}, {.offsets = Offsets(offsets, offset_count)},
              {outputs, output_count});
   });
 }
@@ -229,7 +225,7 @@ anydim_status* context_run_ragged_owned(anydim_context* context, const anydim_in
                                         std::size_t offset_count,
                                         anydim_results** results) noexcept {
   return guarded("context_run_ragged_owned", [&] {
-    run_owned(context, {inputs, input_count}, {.offsets = Offsets{offsets, offset_count}}, results);
+    run_owned(context, {inputs, input_count}, {.offsets = Offsets(offsets, offset_count)}, results);
   });
 }
 
@@ -271,24 +267,12 @@ anydim_status* results_count(const anydim_results* results, std::size_t* count) 
   });
 }
 
-namespace {
-
-const ir::Tensor& result_at(const ResultsObject& results, std::size_t index) {
-  if (index >= results.tensors.size())
-    throw Error(ErrorKind::CommandLine,
-                "argument 'index' is {}, and there are {} results: expected less", index,
-                results.tensors.size());
-  return results.tensors[index];
-}
-
-}  // namespace
-
 anydim_status* results_device(const anydim_results* results, std::size_t index,
                               std::int32_t* device) noexcept {
   return guarded("results_device", [&] {
     const auto object = object_of(results);
     require_pointer(device, "device");
-    const auto* memory = runtime::device_memory_of(result_at(*object, index));
+    const auto* memory = runtime::device_memory_of(thing_at(object->tensors, index, "results"));
     *device = memory == nullptr ? -1 : memory->device();
   });
 }
@@ -298,7 +282,7 @@ anydim_status* results_tensor(const anydim_results* results, std::size_t index,
   return guarded("results_tensor", [&] {
     const auto object = object_of(results);
     require_answer(tensor, "tensor");
-    const ir::Tensor& found = result_at(*object, index);
+    const ir::Tensor& found = thing_at(object->tensors, index, "results");
     const auto* memory = runtime::device_memory_of(found);
     give_answer(anydim_tensor{.struct_size = sizeof(anydim_tensor),
                               .name = object->names->at(index).c_str(),
@@ -317,9 +301,7 @@ anydim_status* results_release(anydim_results* results) noexcept {
 
 anydim_status* trace_create(const anydim_model* model, anydim_trace** trace) noexcept {
   return guarded("trace_create", [&] {
-    require_pointer(trace, "trace");
-    *trace = nullptr;
-    *trace = make_handle<anydim_trace>(std::make_shared<TraceObject>(object_of(model)));
+    give_handle(trace, "trace", [&] { return std::make_shared<TraceObject>(object_of(model)); });
   });
 }
 

@@ -4,7 +4,6 @@
 #include "api/load.h"
 #include "api/timeline_file.h"
 #include "capi/answers.h"
-#include "capi/buffers.h"
 #include "capi/functions.h"
 #include "capi/model.h"
 #include "capi/options.h"
@@ -25,30 +24,17 @@ void clear_at_exit() {
 template <typename Load>
 void load_model(const anydim_options* options, anydim_cancellation* cancellation,
                 anydim_model** model, Load&& load) {
-  require_pointer(model, "model");
-  *model = nullptr;
-  const auto named = optional_object_of(options);
-  CompileOptions compile =
-      named == nullptr ? OptionsObject().for_compilation() : named->for_compilation();
-  compile.cancellation = optional_object_of(cancellation);
-  check_cancelled(compile.cancellation.get());
-  auto object = std::make_shared<ModelObject>(Model::compile(load(), compile));
-  clear_at_exit();
-  *model = make_handle<anydim_model>(std::move(object));
+  give_handle(model, "model", [&] {
+    const CompileOptions compile = compile_options(options, cancellation);
+    auto object = std::make_shared<ModelObject>(Model::compile(load(), compile));
+    clear_at_exit();
+    return object;
+  });
 }
 
 void give_count(std::size_t wanted, std::size_t* count) {
   require_pointer(count, "count");
   *count = wanted;
-}
-
-template <typename Things>
-const auto& thing_at(const Things& things, std::size_t index, std::string_view what) {
-  if (index >= things.size())
-    throw Error(ErrorKind::CommandLine,
-                "argument 'index' is {}, and there are {} {}: expected less", index, things.size(),
-                what);
-  return things[index];
 }
 
 void give_info(const std::vector<DescribedTensor>& tensors, std::size_t index,
@@ -57,9 +43,11 @@ void give_info(const std::vector<DescribedTensor>& tensors, std::size_t index,
   give_answer(thing_at(tensors, index, what).info(), info);
 }
 
-void give_reason(const ModelObject& model, const std::string& text, const char** reason) {
+void give_reason(const anydim_model* model, const std::string& (Model::*text)() const,
+                 const char** reason) {
+  const auto object = object_of(model);
   require_pointer(reason, "reason");
-  *reason = model.keep(text);
+  *reason = object->keep(((*object->model()).*text)());
 }
 
 }  // namespace
@@ -135,18 +123,14 @@ anydim_status* model_symbol(const anydim_model* model, std::size_t index,
 }
 
 anydim_status* model_padded_because(const anydim_model* model, const char** reason) noexcept {
-  return guarded("model_padded_because", [&] {
-    const auto object = object_of(model);
-    give_reason(*object, object->model()->padded_because(), reason);
-  });
+  return guarded("model_padded_because",
+                 [&] { give_reason(model, &Model::padded_because, reason); });
 }
 
 anydim_status* model_hidden_rows_kept_because(const anydim_model* model,
                                               const char** reason) noexcept {
-  return guarded("model_hidden_rows_kept_because", [&] {
-    const auto object = object_of(model);
-    give_reason(*object, object->model()->hidden_rows_kept_because(), reason);
-  });
+  return guarded("model_hidden_rows_kept_because",
+                 [&] { give_reason(model, &Model::hidden_rows_kept_because, reason); });
 }
 
 anydim_status* model_complete(const anydim_model* model,

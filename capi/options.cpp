@@ -2,6 +2,7 @@
 
 #include "api/option_text.h"
 #include "api/tuning.h"
+#include "capi/answers.h"
 #include "capi/functions.h"
 
 namespace anydim::capi {
@@ -27,11 +28,18 @@ CompileOptions OptionsObject::for_compilation() const {
   return options;
 }
 
+CompileOptions compile_options(const anydim_options* options, anydim_cancellation* cancellation) {
+  const auto named = optional_object_of(options);
+  CompileOptions compile =
+      named == nullptr ? OptionsObject().for_compilation() : named->for_compilation();
+  compile.cancellation = optional_object_of(cancellation);
+  check_cancelled(compile.cancellation.get());
+  return compile;
+}
+
 anydim_status* options_create(anydim_options** options) noexcept {
   return guarded("options_create", [&] {
-    require_pointer(options, "options");
-    *options = nullptr;
-    *options = make_handle<anydim_options>(std::make_shared<OptionsObject>());
+    give_handle(options, "options", [] { return std::make_shared<OptionsObject>(); });
   });
 }
 
@@ -55,9 +63,7 @@ anydim_status* options_release(anydim_options* options) noexcept {
 
 anydim_status* cancellation_create(anydim_cancellation** cancellation) noexcept {
   return guarded("cancellation_create", [&] {
-    require_pointer(cancellation, "cancellation");
-    *cancellation = nullptr;
-    *cancellation = make_handle<anydim_cancellation>(std::make_shared<Cancellation>());
+    give_handle(cancellation, "cancellation", [] { return std::make_shared<Cancellation>(); });
   });
 }
 

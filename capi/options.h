@@ -22,6 +22,10 @@ class OptionsObject {
   bool database_named_ = false;
 };
 
+// Those of the handle, or the usual ones for NULL. Throws Error{Cancelled} where the cancellation,
+// which they have, came already.
+CompileOptions compile_options(const anydim_options* options, anydim_cancellation* cancellation);
+
 template <>
 struct HandleTraits<anydim_options> : HandleOf<HandleKind::Options, OptionsObject> {};
 

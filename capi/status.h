@@ -1,7 +1,6 @@
 // The border that no exception crosses: what a function throws becomes a status.
 #pragma once
 
-#include <exception>
 #include <string>
 #include <string_view>
 

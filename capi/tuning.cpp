@@ -37,12 +37,8 @@ void tune(const anydim_options* options, const anydim_setting* settings, std::si
           anydim_tune_result* result, MakeModel&& make_model) {
   if (setting_count > 0) require_pointer(settings, "settings");
   if (result != nullptr) require_answer(result, "result");
-  const auto named = optional_object_of(options);
-  CompileOptions compile =
-      named == nullptr ? OptionsObject().for_compilation() : named->for_compilation();
-  const auto cancelled = optional_object_of(cancellation);
-  compile.cancellation = cancelled;
-  check_cancelled(compile.cancellation.get());
+  CompileOptions compile = compile_options(options, cancellation);
+  const std::shared_ptr<const Cancellation> cancelled = compile.cancellation;
   TuneSettings wanted;
   for (const anydim_setting& setting : std::span(settings, setting_count)) {
     require_pointer(setting.name, "settings[..].name");

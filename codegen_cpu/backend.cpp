@@ -13,7 +13,6 @@
 #include "codegen_cpu/source_hash.h"
 #include "codegen_cpu/target.h"
 #include "codegen_cpu/work_estimate.h"
-#include "ir/error.h"
 
 namespace anydim::codegen_cpu {
 

@@ -3,7 +3,6 @@
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
-#include <algorithm>
 #include <array>
 
 #include "codegen_cpu/compile.h"

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "codegen_cpu/names.h"
 #include "codegen_cpu/target.h"
 #include "ir/backend.h"
 #include "ir/kernel_kind.h"

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <map>
-#include <string>
 
 #include "codegen_cpu/compile.h"
 #include "codegen_cpu/kernel_builder.h"
@@ -12,8 +11,6 @@
 namespace anydim::codegen_cpu {
 
 namespace {
-
-using ir::Dim;
 
 class ShapeEmitter {
  public:

@@ -1,14 +1,11 @@
 #include "codegen_cpu/task_loop.h"
 
 #include <memory>
-#include <vector>
 
 #include "codegen_cpu/scalars/index_emitter.h"
 #include "codegen_cpu/vector_loop.h"
 
 namespace anydim::codegen_cpu {
-
-using ir::Dim;
 
 TaskPlan plan_tasks(std::span<const ir::Iteration> outer, const Dim& length, const Dim& grain,
                     std::int64_t multiple, bool whole_rows) {

@@ -4,8 +4,6 @@
 
 namespace anydim::codegen_cpu {
 
-using llvm::Value;
-
 void define_batch(KernelBuilder& kernel, Scope& task, const std::vector<ir::Iteration>& batch,
                   Value* point) {
   for (std::size_t i = batch.size(); i-- > 0;) {

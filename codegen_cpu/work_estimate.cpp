@@ -1,6 +1,5 @@
 #include "codegen_cpu/work_estimate.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "ir/dims/affine.h"
@@ -10,10 +9,6 @@
 namespace anydim::codegen_cpu {
 
 namespace {
-
-using ir::Dim;
-using ir::Op;
-using ir::ScalarStep;
 
 constexpr double cache_bytes = 1 << 20;
 constexpr double launch = 0.15e-6;  // seconds

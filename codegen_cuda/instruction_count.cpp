@@ -11,20 +11,14 @@
 #include <string>
 #include <tuple>
 
-#include "codegen_cuda/scalars/index_writer.h"
 #include "codegen_cuda/scalars/vector_lanes.h"
 #include "codegen_cuda/work.h"
 #include "ir/dims/affine.h"
-#include "ir/loops/scalar_program.h"
 #include "ir/overloaded.h"
 
 namespace anydim::codegen_cuda {
 
 namespace {
-
-using ir::Dim;
-using ir::DimLeaf;
-using ir::DType;
 
 // Where instructions stand, each more often than the one before.
 enum class Level : std::uint8_t { Block, Row, Vector, Lane };

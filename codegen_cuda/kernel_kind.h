@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "codegen_cuda/names.h"
 #include "codegen_cuda/target.h"
 #include "ir/backend.h"
 #include "ir/kernel_kind.h"

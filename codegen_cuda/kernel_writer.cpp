@@ -14,8 +14,6 @@ namespace anydim::codegen_cuda {
 
 namespace {
 
-using ir::Dim;
-
 std::string_view text_of(const DevicePiece& piece, const ReplacedText* replaced) {
   if (replaced == nullptr) return piece.text;
   const auto own = replaced->pieces.find(piece.name);

@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <vector>
 
 #include "ir/error.h"
 #include "ir/loops/segment_rows.h"
 #include "ir/region.h"
 
 namespace anydim::codegen_cuda {
-
-using ir::ScalarStep;
 
 double operation_clocks(const ScalarStep& step) {
   const bool is_f64 = step.dtype == ir::DType::F64;

@@ -52,13 +52,13 @@ FileDescriptor open_data_file(const std::string& tensor_name, const std::string&
                               const std::filesystem::path& folder) {
   const std::filesystem::path base = folder.empty() ? "." : folder;
   const FileDescriptor directory(::open(base.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!directory.is_open()) {
+  if (!directory) {
     refuse(tensor_name, file,
            fmt::format(", but the model's folder {} cannot be opened: {}",
                        quoted_name(base.string()), std::strerror(errno)));
   }
   FileDescriptor descriptor = open_beneath(directory, file);
-  if (!descriptor.is_open()) {
+  if (!descriptor) {
     if (errno == EXDEV) refuse(tensor_name, file, ", a link that leaves the model's folder");
     if (errno == ENOENT) {
       refuse(tensor_name, file,

@@ -7,24 +7,11 @@
 
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
 #include "frontends/sizes.h"
 #include "ir/error.h"
 
 namespace anydim::frontends {
-
-FileDescriptor::FileDescriptor(FileDescriptor&& other) noexcept
-    : number_(std::exchange(other.number_, -1)) {}
-
-FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
-  std::swap(number_, other.number_);
-  return *this;
-}
-
-FileDescriptor::~FileDescriptor() {
-  if (is_open()) ::close(number_);
-}
 
 FileMapping::FileMapping(const FileDescriptor& descriptor, const std::filesystem::path& file) {
   struct stat status{};
@@ -53,7 +40,7 @@ FileDescriptor open_file(const std::filesystem::path& file) {
   // Not blocking: opening a named pipe would otherwise wait for its writer before it can be
   // refused.
   FileDescriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!descriptor.is_open()) {
+  if (!descriptor) {
     throw Error(ErrorKind::Malformed, "cannot open {}: {}", quoted_name(file.string()),
                 std::strerror(errno));
   }

@@ -6,22 +6,11 @@
 #include <memory>
 #include <span>
 
+#include "ir/file_descriptor.h"
+
 namespace anydim::frontends {
 
-// Closes the descriptor when it goes.
-class FileDescriptor {
- public:
-  FileDescriptor() = default;
-  explicit FileDescriptor(int number) : number_(number) {}
-  FileDescriptor(FileDescriptor&& other) noexcept;
-  FileDescriptor& operator=(FileDescriptor&& other) noexcept;
-  ~FileDescriptor();
-  int number() const { return number_; }
-  bool is_open() const { return number_ >= 0; }
-
- private:
-  int number_ = -1;
-};
+using ir::FileDescriptor;
 
 // The bytes of one whole file. They stay valid while the mapping lives; the file may be closed or
 // unlinked meanwhile.

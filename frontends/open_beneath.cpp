@@ -44,7 +44,7 @@ FileDescriptor open_without_links(const FileDescriptor& folder, const std::strin
     const bool last = slash == std::string_view::npos;
     FileDescriptor next(::openat(base, component.empty() ? "." : component.c_str(),
                                  file_flags | O_NOFOLLOW | (last ? 0 : O_DIRECTORY)));
-    if (last || !next.is_open()) return next;
+    if (last || !next) return next;
     holder = std::move(next);
     base = holder.number();
     rest.remove_prefix(slash + 1);

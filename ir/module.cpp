@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include "ir/error.h"
+#include "ir/number_text.h"
 #include "ir/printable.h"
 
 namespace anydim::ir {
@@ -15,11 +14,9 @@ namespace {
 
 template <typename Number>
 Number parse_default(std::string_view text) {
-  Number number{};
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
-  internal_check(parsed.ec == std::errc{} && parsed.ptr == text.data() + text.size(),
-                 "a default in ir/ops.def reads as a number");
-  return number;
+  const auto number = parsed_number<Number>(text);
+  internal_check(number.has_value(), "a default in ir/ops.def reads as a number");
+  return *number;
 }
 
 std::optional<Attribute> default_of(const AttributeInfo& attribute) {

@@ -1,7 +1,6 @@
 #include "ir/policy.h"
 
 #include <algorithm>
-#include <ranges>
 
 #include "ir/error.h"
 

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 #include "ir/error.h"
+#include "ir/number_text.h"
 #include "ir/printable.h"
 
 namespace anydim::ir {
@@ -59,16 +59,13 @@ Schedule parse_schedule(std::string_view text) {
     const std::size_t equals = word.find('=');
     if (equals == std::string_view::npos || equals == 0)
       refuse(fmt::format("`{}` is no field", printable(word)));
-    std::int64_t value = 0;
-    const char* last = word.data() + word.size();
-    const auto [stop, problem] = std::from_chars(word.data() + equals + 1, last, value);
-    if (problem != std::errc() || stop != last)
-      refuse(fmt::format("`{}` has no 64-bit integer", printable(word)));
+    const auto value = parsed_number<std::int64_t>(word.substr(equals + 1));
+    if (!value) refuse(fmt::format("`{}` has no 64-bit integer", printable(word)));
     const std::string key(word.substr(0, equals));
     if (schedule.find(key)) refuse(fmt::format("the field {} appears twice", printable(key)));
     if (schedule.fields.size() == most_fields)
       refuse(fmt::format("it has more than {} fields", most_fields));
-    schedule.fields.emplace_back(key, value);
+    schedule.fields.emplace_back(key, *value);
   }
   if (first) refuse("it has no name");
   return schedule;

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "ir/module.h"
+#include "ir/number_text.h"
 
 namespace anydim::ir {
 
@@ -39,12 +39,10 @@ void ValueNames::read(const std::string& name) {
   constexpr std::size_t most_digits = 9;  // longer numbers are part of a name
   const std::size_t bar = name.rfind('_');
   if (bar == std::string::npos || name.size() - bar > most_digits + 1) return;
-  std::uint64_t number = 0;
-  const char* const end = name.data() + name.size();
-  const auto parsed = std::from_chars(name.data() + bar + 1, end, number);
-  if (parsed.ec != std::errc{} || parsed.ptr != end) return;
+  const auto number = parsed_number<std::uint64_t>(std::string_view(name).substr(bar + 1));
+  if (!number) return;
   std::uint64_t& highest = uses_[name.substr(0, bar)].highest;
-  highest = std::max(highest, number);
+  highest = std::max(highest, *number);
 }
 
 }  // namespace anydim::ir

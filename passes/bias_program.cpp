@@ -5,7 +5,6 @@
 #include <map>
 #include <set>
 
-#include "ir/error.h"
 #include "ir/loops/scalar_program.h"
 #include "ir/reference/evaluate.h"
 

@@ -1,7 +1,5 @@
 // Bindings of equal op, operands, attributes and dims become one. Large constants are equal where
 // they share memory or origin.
-#include <algorithm>
-#include <unordered_map>
 
 #include "ir/hash.h"
 #include "passes/pass.h"

@@ -21,7 +21,6 @@
 
 #include "ir/loops/scalar_access.h"
 #include "passes/binding_writer.h"
-#include "passes/dim_order.h"
 #include "passes/fusible.h"
 #include "passes/pass.h"
 #include "passes/rewrite.h"

@@ -7,7 +7,6 @@
 
 #include "ir/expand.h"
 #include "ir/loops/scalar_access.h"
-#include "ir/shapes/shape_rules.h"
 #include "passes/dim_order.h"
 
 namespace anydim::passes {

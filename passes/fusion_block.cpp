@@ -6,7 +6,6 @@
 #include "ir/loops/loop_form.h"
 #include "passes/fusible.h"
 #include "passes/fusion_limits.h"
-#include "passes/outline.h"
 #include "passes/quantised_values.h"
 
 namespace anydim::passes {

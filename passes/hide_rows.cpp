@@ -7,9 +7,7 @@
 #include <numeric>
 #include <optional>
 #include <utility>
-#include <vector>
 
-#include "ir/expand.h"
 #include "ir/loops/scalar_program.h"
 #include "ir/shapes/infer.h"
 #include "passes/mask_proof.h"

@@ -5,7 +5,6 @@
 #include <memory>
 #include <utility>
 
-#include "ir/error.h"
 #include "passes/rewrite.h"
 
 namespace anydim::passes {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "ir/error.h"
 #include "passes/lower_function.h"
 
 namespace anydim::passes {

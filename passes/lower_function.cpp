@@ -4,10 +4,8 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
 
 #include "ir/error.h"
-#include "ir/loops/loop_form.h"
 #include "ir/region.h"
 #include "ir/shapes/bind.h"
 #include "passes/code_slots.h"

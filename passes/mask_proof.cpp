@@ -8,7 +8,6 @@
 #include <limits>
 
 #include "ir/scalar.h"
-#include "passes/views.h"
 
 namespace anydim::passes {
 

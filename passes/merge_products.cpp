@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "ir/error.h"
 #include "passes/join_columns.h"
 #include "passes/pass.h"
 #include "passes/rewrite.h"

@@ -3,10 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
-#include "ir/error.h"
-#include "ir/expand.h"
 #include "ir/loops/scalar_access.h"
 
 namespace anydim::passes {

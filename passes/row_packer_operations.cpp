@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <span>
 
-#include "ir/error.h"
 #include "passes/row_packer.h"
 
 namespace anydim::passes {

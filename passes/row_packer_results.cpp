@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "ir/error.h"
 #include "ir/expand.h"
 #include "passes/bias_program.h"
 #include "passes/quantised_range.h"

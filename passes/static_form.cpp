@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "ir/error.h"
 #include "ir/expand.h"
 #include "ir/reference/evaluate.h"
 

@@ -4,7 +4,6 @@
 #include <bit>
 #include <cstring>
 #include <string_view>
-#include <type_traits>
 #include <unordered_map>
 
 namespace anydim::passes {

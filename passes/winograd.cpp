@@ -20,7 +20,6 @@
 #include "ir/dims/symbols.h"
 #include "ir/expand.h"
 #include "ir/loops/scalar_access.h"
-#include "ir/shapes/shape_rules.h"
 #include "passes/binding_writer.h"
 #include "passes/pass.h"
 #include "passes/pattern.h"

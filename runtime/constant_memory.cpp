@@ -1,7 +1,6 @@
 #include "runtime/constant_memory.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace anydim::runtime {
 

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "ir/error.h"
-#include "ir/shapes/bind.h"
 #include "runtime/code_memory.h"
 #include "runtime/nvtx.h"
 

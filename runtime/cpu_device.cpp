@@ -6,13 +6,10 @@
 #include <utility>
 
 #include "ir/error.h"
-#include "ir/host_functions.h"
 #include "runtime/constant_memory.h"
 #include "runtime/cpu_launch_bench.h"
 #include "runtime/executable.h"
-#include "runtime/frame_memory.h"
 #include "runtime/frames.h"
-#include "runtime/kernel_store.h"
 #include "runtime/memory.h"
 
 namespace anydim::runtime {

@@ -5,7 +5,6 @@
 
 #include "ir/error.h"
 #include "runtime/executable.h"
-#include "runtime/kernel_maker.h"
 
 namespace anydim::runtime::cuda {
 

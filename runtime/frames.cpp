@@ -1,6 +1,5 @@
 #include "runtime/frames.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "ir/error.h"

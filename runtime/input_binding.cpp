@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <string>
 
 #include "ir/error.h"
 #include "ir/shapes/bind.h"

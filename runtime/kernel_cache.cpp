@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/file_descriptor.h"
+#include "ir/file_descriptor.h"
 
 namespace anydim::runtime {
 
@@ -100,7 +100,7 @@ void KernelCache::open_folder() {
   };
   if (mkdir(folder_.c_str(), S_IRWXU) != 0 && errno != EEXIST)
     return unusable(fmt::format("cannot be made ({})", reason(errno)));
-  FileDescriptor opened(open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  ir::FileDescriptor opened(open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!opened) return unusable(fmt::format("cannot be opened ({})", reason(errno)));
   struct stat status{};
   if (fstat(opened.number(), &status) != 0)
@@ -127,7 +127,7 @@ std::optional<ir::CompiledKernel> KernelCache::load(const KernelKey& key) const 
     return std::nullopt;
   };
   // Not blocking: a pipe under this name must not hold us up.
-  const FileDescriptor file(
+  const ir::FileDescriptor file(
       openat(descriptor_, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!file) {
     if (errno == ENOENT) return std::nullopt;
@@ -166,9 +166,9 @@ void KernelCache::store(const KernelKey& key, const ir::CompiledKernel& kernel) 
     warn_once(fmt::format("cache folder {} cannot be written ({}), so kernels are not kept",
                           folder_.string(), reason(error)));
   };
-  FileDescriptor file(openat(descriptor_, temporary.c_str(),
-                             O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                             S_IRUSR | S_IWUSR));
+  ir::FileDescriptor file(openat(descriptor_, temporary.c_str(),
+                                 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                                 S_IRUSR | S_IWUSR));
   if (!file) return failed(errno);
   if (!write_all(file, encode_kernel(key, kernel)) || fsync(file.number()) != 0)
     return failed(errno);

@@ -5,12 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include "ir/number_text.h"
 
 namespace anydim::runtime {
 
@@ -20,11 +21,8 @@ constexpr int word_bits = 8 * sizeof(unsigned long);
 constexpr int most_nodes = 1024;  // that the kernel may be built for
 
 std::optional<int> number(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0 || value >= most_nodes)
-    return std::nullopt;
-  return value;
+  const auto value = ir::parsed_number<int>(text);
+  return value && *value >= 0 && *value < most_nodes ? value : std::nullopt;
 }
 
 // "0-1,4", as the system lists nodes; empty where it isn't that.

@@ -7,8 +7,6 @@
 #include <cstdlib>
 #include <vector>
 
-#include "api/anydim.h"
-
 namespace anydim::tools {
 
 namespace {

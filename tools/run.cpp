@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "api/npy.h"
 #include "api/output_files.h"
 #include "api/recorded_calls.h"
 #include "tools/call_inputs.h"

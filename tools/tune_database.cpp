@@ -6,7 +6,6 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "api/tuning.h"
 #include "tools/output.h"
 
 namespace anydim::tools {

@@ -1,7 +1,5 @@
 #include "tuner/compile_ahead.h"
 
-#include <utility>
-
 namespace anydim::tuner {
 
 void CompileAhead::expect(const ir::Region& region, const ir::DispatchTable::Entry& entry) {

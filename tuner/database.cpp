@@ -111,9 +111,9 @@ void bind(sqlite::Statement& statement, const Environment& environment) {
 
 // SQLite's own locks go with any descriptor of the file that this process closes, so the writer's
 // lock lies on a file of its own.
-std::unique_ptr<runtime::FileDescriptor> lock_writer(const std::filesystem::path& file) {
+std::unique_ptr<ir::FileDescriptor> lock_writer(const std::filesystem::path& file) {
   const std::string name = file.string() + ".writer";
-  auto lock = std::make_unique<runtime::FileDescriptor>(
+  auto lock = std::make_unique<ir::FileDescriptor>(
       ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!*lock)
     throw Error(ErrorKind::Write, "the tuning database {} cannot be written: {}: {}", file.string(),

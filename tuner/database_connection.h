@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/file_descriptor.h"
+#include "ir/file_descriptor.h"
 #include "tuner/database.h"
 #include "tuner/sqlite.h"
 
@@ -15,7 +15,7 @@ namespace anydim::tuner {
 
 struct Database::Connection {
   std::filesystem::path file;
-  std::unique_ptr<runtime::FileDescriptor> writer;  // holds the lock of the only writer
+  std::unique_ptr<ir::FileDescriptor> writer;  // holds the lock of the only writer
   sqlite::Connection sqlite;
 
   // Made where absent; callers are inside a transaction.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numbers>
@@ -11,6 +10,7 @@
 #include <sstream>
 
 #include "ir/error.h"
+#include "ir/number_text.h"
 #include "ir/printable.h"
 #include "tuner/json.h"
 #include "tuner/text_file.h"
@@ -45,34 +45,32 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
-bool parse_number(std::string_view text, double& number) {
-  text = trimmed(text);
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return fault == std::errc{} && end == text.data() + text.size() && std::isfinite(number) &&
-         !text.empty();
+// Nothing where the text is none, or infinite.
+std::optional<double> number_in(std::string_view text) {
+  const auto number = ir::parsed_number<double>(trimmed(text));
+  return number && std::isfinite(*number) ? number : std::nullopt;
 }
 
 std::vector<double> parse_arguments(std::string_view text, std::string_view inside) {
   std::vector<double> numbers;
   while (true) {
     const std::size_t comma = inside.find(',');
-    double number = 0;
-    if (!parse_number(inside.substr(0, comma), number))
+    const auto number = number_in(inside.substr(0, comma));
+    if (!number)
       throw wrong_text(text, fmt::format("'{}' is no number", trimmed(inside.substr(0, comma))));
-    numbers.push_back(number);
+    numbers.push_back(*number);
     if (comma == std::string_view::npos) return numbers;
     inside.remove_prefix(comma + 1);
   }
 }
 
 std::int64_t length_of_line(const std::string& line, const std::string& where) {
-  double number = 0;
-  if (parse_number(line, number)) {
-    if (number < 1 || number > longest || number != std::floor(number))
+  if (const auto number = number_in(line)) {
+    if (*number < 1 || *number > longest || *number != std::floor(*number))
       throw Error(ErrorKind::Malformed,
                   "{}: {} is no length of a text: a whole number from 1 to {:.0f}", where,
                   trimmed(line), longest);
-    return static_cast<std::int64_t>(number);
+    return static_cast<std::int64_t>(*number);
   }
   const nlohmann::json list = parse_json(line);
   if (!list.is_array() || list.empty())

@@ -10,8 +10,7 @@
 #include <span>
 #include <system_error>
 
-#include "ir/error.h"
-#include "runtime/file_descriptor.h"
+#include "ir/file_descriptor.h"
 
 namespace anydim::tuner {
 
@@ -26,14 +25,14 @@ std::string read_text_file(const std::filesystem::path& file) {
                         ? "cannot be opened: " + fault.message()
                         : "there is no such file");
   if (!std::filesystem::is_regular_file(status)) throw malformed("this is no regular file");
-  const runtime::FileDescriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  const ir::FileDescriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (!descriptor) throw malformed(fmt::format("cannot be opened: {}", std::strerror(errno)));
   const std::uintmax_t size = std::filesystem::file_size(file, fault);
   if (fault) throw malformed(fmt::format("cannot be read: {}", fault.message()));
   if (size > longest_text_file)
     throw malformed(fmt::format("its {} bytes are more than {}", size, longest_text_file));
   std::string text(size, '\0');
-  if (!runtime::read_all(descriptor, std::as_writable_bytes(std::span(text))))
+  if (!ir::read_all(descriptor, std::as_writable_bytes(std::span(text))))
     throw malformed(
         fmt::format("cannot be read: {}", errno == 0 ? "it became shorter" : std::strerror(errno)));
   return text;
@@ -61,10 +60,10 @@ void write_text_file(const std::filesystem::path& file, std::string_view text) {
     return error;
   };
   {
-    const runtime::FileDescriptor descriptor(
+    const ir::FileDescriptor descriptor(
         open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (!descriptor) throw cannot_write(file);
-    if (!runtime::write_all(descriptor, std::as_bytes(std::span(text))) ||
+    if (!ir::write_all(descriptor, std::as_bytes(std::span(text))) ||
         fsync(descriptor.number()) != 0)
       throw give_up(cannot_write(file));
   }

@@ -9,13 +9,11 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "ir/error.h"
+#include "ir/file_descriptor.h"
 #include "ir/printable.h"
-#include "runtime/file_descriptor.h"
 #include "tuner/json.h"
 #include "tuner/text_file.h"
 
@@ -197,7 +195,7 @@ void record_trace(const std::filesystem::path& file, const Trace& trace) {
   const std::filesystem::path folder =
       file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
   // The folder's lock, so that no file stays behind for it.
-  const runtime::FileDescriptor lock(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const ir::FileDescriptor lock(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!lock) throw cannot_write(file);
   while (flock(lock.number(), LOCK_EX) != 0 && errno == EINTR) {
   }

@@ -23,9 +23,6 @@ namespace anydim::codegen_cpu {
 
 namespace {
 
-using ir::Dim;
-using llvm::Value;
-
 class AttentionEmitter {
  public:
   AttentionEmitter(KernelBuilder& kernel, ir::AttentionForm form, const ir::Schedule& schedule)

@@ -5,7 +5,6 @@
 #include "codegen_cpu/attention/attention_schedule.h"
 #include "codegen_cpu/attention/key_dots.h"
 #include "codegen_cpu/kernel_kind.h"
-#include "codegen_cpu/matmul/matmul_operands.h"
 #include "codegen_cpu/matmul/matmul_schedule.h"
 #include "codegen_cpu/work_estimate.h"
 #include "ir/loops/segment_rows.h"

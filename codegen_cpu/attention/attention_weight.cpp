@@ -6,7 +6,6 @@
 #include "codegen_cpu/scalars/math_f32.h"
 #include "codegen_cpu/scalars/scalar_emitter.h"
 #include "codegen_cpu/vector_loop.h"
-#include "ir/loops/scalar_program.h"
 
 namespace anydim::codegen_cpu {
 

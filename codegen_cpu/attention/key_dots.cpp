@@ -11,9 +11,6 @@ namespace anydim::codegen_cpu {
 
 namespace {
 
-using ir::Dim;
-using llvm::Value;
-
 // A key is multiplied in one piece of straight code.
 constexpr std::int64_t most_vectors = 16;
 

@@ -13,8 +13,6 @@
 
 namespace anydim::codegen_cpu {
 
-using ir::Dim;
-
 namespace {
 
 using Vectors = std::vector<llvm::Value*>;

@@ -9,9 +9,6 @@ namespace anydim::codegen_cpu {
 
 namespace {
 
-using ir::Dim;
-using ir::ScalarStep;
-
 // A tile's code has the program once for each of its lines.
 constexpr std::size_t most_steps = 12, most_loads = 2;
 constexpr std::int64_t longest_side = 16, register_bytes = 64;

@@ -4,8 +4,6 @@
 
 namespace anydim::codegen_cpu {
 
-using ir::DType;
-
 RunMerger::RunMerger(KernelBuilder& kernel, const SortEntries& entries, const SortArray& array,
                      const SortArray& other, Before before)
     : kernel_(kernel), entries_(entries), first_(array), second_(other),

@@ -8,8 +8,6 @@ namespace anydim::codegen_cpu {
 
 namespace {
 
-using ir::Dim;
-
 class StageEmitter {
  public:
   StageEmitter(KernelBuilder& kernel, const ir::OrderedStage& stage)

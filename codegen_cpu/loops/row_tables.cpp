@@ -4,9 +4,6 @@
 
 namespace anydim::codegen_cpu {
 
-using ir::Dim;
-using ir::ScalarStep;
-
 RowTables::RowTables(KernelBuilder& kernel, ScratchLayout& layout, const ProgramEmitter& program,
                      const std::vector<std::int32_t>& kept, const Dim& length, unsigned width)
     : kernel_(kernel) {

@@ -10,10 +10,6 @@ namespace anydim::codegen_cpu {
 
 namespace {
 
-using ir::Dim;
-using ir::DimLeaf;
-using ir::ScalarStep;
-
 // Cycles of a vector from which on reading is cheaper than computing.
 constexpr double worth_keeping = 4;
 

@@ -23,9 +23,6 @@ namespace anydim::codegen_cpu {
 
 namespace {
 
-using ir::Dim;
-using ir::DType;
-
 // Bytes that are sorted by the network before anything is merged: a part of the first-level cache.
 constexpr std::int64_t run_bytes = 32 << 10;
 // Items that are looked at before the buffer is sorted again, where it is full by then.

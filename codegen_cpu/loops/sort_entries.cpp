@@ -4,8 +4,6 @@
 
 namespace anydim::codegen_cpu {
 
-using ir::DType;
-
 namespace {
 
 constexpr std::uint64_t number_bits = 32;  // of a packed entry

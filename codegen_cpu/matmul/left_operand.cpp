@@ -10,9 +10,6 @@
 
 namespace anydim::codegen_cpu {
 
-using ir::Dim;
-using llvm::Value;
-
 void once_for(KernelBuilder& kernel, Scope& task, llvm::AllocaInst* done, Value* key,
               const KernelBuilder::Body& pack) {
   auto& builder = kernel.at(task);

@@ -5,7 +5,6 @@
 #include <limits>
 #include <numeric>
 
-#include "codegen_cpu/matmul/matmul_operands.h"
 #include "codegen_cpu/work_estimate.h"
 
 namespace anydim::codegen_cpu {

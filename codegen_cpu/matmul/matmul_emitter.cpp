@@ -20,9 +20,6 @@ namespace anydim::codegen_cpu {
 
 namespace {
 
-using ir::Dim;
-using llvm::Value;
-
 class MatmulEmitter {
  public:
   MatmulEmitter(KernelBuilder& kernel, ir::MatmulForm form, const ir::Schedule& schedule)

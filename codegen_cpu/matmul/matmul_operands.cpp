@@ -3,16 +3,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "codegen_cpu/names.h"
 #include "ir/dims/affine.h"
 #include "ir/error.h"
-#include "ir/loops/scalar_program.h"
 
 namespace anydim::codegen_cpu {
 
 namespace {
-
-using ir::Dim;
-using ir::ScalarStep;
 
 const ScalarStep* load_of(const ScalarStep& step) {
   return step.is<ir::step::Load>() ? &step : nullptr;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <utility>
-#include <vector>
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
@@ -13,7 +11,6 @@
 #include "codegen_cpu/matmul/multiply_variants.h"
 #include "codegen_cpu/matmul/round_rows.h"
 #include "codegen_cpu/matmul/unpack_weight.h"
-#include "ir/error.h"
 
 namespace anydim::codegen_cpu {
 

@@ -6,7 +6,6 @@
 #include <span>
 #include <vector>
 
-#include "codegen_cpu/matmul/matmul_operands.h"
 #include "codegen_cpu/scalars/element_vectors.h"
 #include "codegen_cpu/scalars/index_emitter.h"
 #include "codegen_cpu/scalars/scalar_emitter.h"
@@ -18,9 +17,6 @@
 namespace anydim::codegen_cpu {
 
 namespace {
-
-using ir::Dim;
-using llvm::Value;
 
 std::int64_t lanes_of(KernelBuilder& kernel, ir::DType dtype) {
   return kernel.target().lanes(static_cast<int>(ir::size_of(dtype)));

@@ -1,15 +1,12 @@
 #include "codegen_cpu/matmul/product.h"
 
 #include "codegen_cpu/matmul/matmul_schedule.h"
+#include "codegen_cpu/names.h"
 #include "ir/loops/scalar_program.h"
 
 namespace anydim::codegen_cpu {
 
 namespace {
-
-using ir::DType;
-using ir::Op;
-using ir::ScalarStep;
 
 bool is_byte(DType dtype) { return dtype == DType::U8 || dtype == DType::I8; }
 

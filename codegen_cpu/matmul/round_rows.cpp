@@ -7,8 +7,6 @@
 
 namespace anydim::codegen_cpu {
 
-using llvm::Value;
-
 namespace {
 
 constexpr double largest_integer = 127;

@@ -9,8 +9,6 @@
 
 namespace anydim::codegen_cpu {
 
-using llvm::Value;
-
 TileFetches::TileFetches(KernelBuilder& kernel, const ir::MatmulForm& form)
     : kernel_(kernel), form_(form) {
   const std::vector<ir::ScalarStep>& steps = form_.epilogue.steps;

@@ -11,8 +11,6 @@ namespace anydim::codegen_cpu {
 
 namespace {
 
-using llvm::Value;
-
 constexpr std::int64_t row_bytes = 64, panel = 16, step_bytes = 4, setting_bytes = 64;
 // Registers 0 to 3 hold results, row by row, 4 and 5 left operands, 6 and 7 right ones in turn, in
 // every micro-kernel, so that settings suit all of them.

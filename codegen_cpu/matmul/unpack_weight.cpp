@@ -4,8 +4,6 @@
 
 namespace anydim::codegen_cpu {
 
-using llvm::Value;
-
 Value* emit_real_weights(llvm::IRBuilder<>& builder, Value* place, unsigned lanes, Value* zeros) {
   auto* bytes = llvm::FixedVectorType::get(builder.getInt8Ty(), lanes);
   auto* wide = llvm::FixedVectorType::get(builder.getInt32Ty(), lanes);

@@ -2,14 +2,13 @@
 
 #include <cstddef>
 
+#include "codegen_cpu/names.h"
 #include "ir/loops/digits.h"
 #include "ir/loops/scalar_program.h"
 
 namespace anydim::codegen_cpu {
 
 namespace {
-
-using ir::Dim;
 
 // Shorter taps are multiplied sooner than it is known that they need not be.
 constexpr std::int64_t least_depth = 32;

@@ -6,17 +6,14 @@
 #include <numeric>
 #include <span>
 #include <utility>
-#include <vector>
 
+#include "codegen_cpu/names.h"
 #include "ir/dims/affine.h"
 #include "ir/loops/digits.h"
-#include "ir/loops/scalar_program.h"
 
 namespace anydim::codegen_cpu {
 
 namespace {
-
-using ir::Dim;
 
 // Wider windows read little of most images (window_taps.h); sequences are longer.
 constexpr std::int64_t most_dilation = 4, most_dilation_of_sequence = 64;

@@ -4,15 +4,11 @@
 #include "codegen_cpu/scalars/element_vectors.h"
 #include "codegen_cpu/segments.h"
 #include "codegen_cpu/task_loop.h"
-#include "ir/error.h"
 #include "ir/loops/scalar_program.h"
 
 namespace anydim::codegen_cpu {
 
 namespace {
-
-using ir::Dim;
-using ir::DType;
 
 constexpr std::int64_t most_unrolled = 8;
 constexpr std::int64_t most_chains = 4;  // of their additions

@@ -10,8 +10,6 @@
 
 namespace anydim::codegen_cpu {
 
-using ir::Dim;
-
 namespace {
 
 // What of an interior whole vectors of [first, last) cover.

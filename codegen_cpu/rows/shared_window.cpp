@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <numeric>
 
+#include "codegen_cpu/names.h"
 #include "ir/dims/affine.h"
 
 namespace anydim::codegen_cpu {
 
 namespace {
-
-using ir::Dim;
-using ir::DimLeaf;
 
 // Code is emitted for each point of each row that is computed at once; where a line is reduced
 // once, for each point of their lines, of which there may be more windows' worth: 9 x 9 compile in

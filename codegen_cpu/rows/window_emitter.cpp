@@ -1,6 +1,5 @@
 #include "codegen_cpu/rows/window_emitter.h"
 
-#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -11,14 +10,10 @@
 #include "codegen_cpu/scratch_layout.h"
 #include "codegen_cpu/task_loop.h"
 #include "codegen_cpu/vector_loop.h"
-#include "ir/error.h"
 
 namespace anydim::codegen_cpu {
 
 namespace {
-
-using ir::Dim;
-using llvm::Value;
 
 // Whether what lies beside an image in a row of lanes can be left out by masks.
 bool masks_lanes(const Target& target, const std::vector<ir::RowStage>& stages) {

@@ -1,10 +1,6 @@
 #include "codegen_cpu/scalars/element_vectors.h"
 
-#include <vector>
-
 namespace anydim::codegen_cpu {
-
-using llvm::Value;
 
 Value* reduce_lanes(KernelBuilder& kernel, Value* vector,
                     const std::function<Value*(Value*, Value*)>& combine) {

@@ -5,14 +5,10 @@
 
 #include "codegen_cpu/scalars/scalar_emitter.h"
 #include "ir/dims/affine.h"
-#include "ir/error.h"
 
 namespace anydim::codegen_cpu {
 
 namespace {
-
-using ir::Dim;
-using ir::DType;
 
 unsigned width_of(llvm::Value* value) {
   const auto* type = llvm::dyn_cast<llvm::FixedVectorType>(value->getType());

@@ -17,9 +17,6 @@ namespace anydim::codegen_cpu {
 
 namespace {
 
-using ir::DType;
-using ir::Op;
-
 class Elementwise {
  public:
   Elementwise(KernelBuilder& kernel, Scope& scope, const ir::ScalarStep& step, DType operand_dtype,

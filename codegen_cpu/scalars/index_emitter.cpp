@@ -11,8 +11,6 @@ namespace anydim::codegen_cpu {
 
 namespace {
 
-using ir::Dim;
-
 // Emits one dim, lane 0 only or every lane.
 class Emission {
  public:

@@ -3,7 +3,6 @@
 #include <numbers>
 
 #include "codegen_cpu/scalars/math_emitter.h"
-#include "ir/error.h"
 
 namespace anydim::codegen_cpu {
 

@@ -4,18 +4,11 @@
 #include <cmath>
 
 #include "ir/error.h"
-#include "ir/loops/scalar_program.h"
 #include "ir/overloaded.h"
 
 namespace anydim::codegen_cpu {
 
-namespace {
-
-using ir::Dim;
-using ir::DType;
-using ir::ScalarStep;
-
-}  // namespace
+namespace {}  // namespace
 
 ProgramEmitter::ProgramEmitter(KernelBuilder& kernel, const ir::ScalarProgram& program,
                                Scope& floor, const std::vector<std::int32_t>& roots)

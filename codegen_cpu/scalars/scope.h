@@ -9,9 +9,12 @@
 #include <memory>
 #include <utility>
 
+#include "codegen_cpu/names.h"
 #include "ir/loops/step_placer.h"
 
 namespace anydim::codegen_cpu {
+
+using llvm::Value;
 
 // One loop variable spread over the lanes of vectors: lane l has the value (the variable's in its
 // scope) + l.

@@ -3,15 +3,11 @@
 #include <fmt/format.h>
 
 #include "codegen_cuda/device_struct.h"
-#include "codegen_cuda/form_facts.h"
-#include "codegen_cuda/work.h"
 #include "ir/loops/scalar_program.h"
 
 namespace anydim::codegen_cuda {
 
 namespace {
-
-using ir::Dim;
 
 void declare_below(KernelWriter& kernel, const ir::DimLeaf& leaf, const Dim& below) {
   ir::SymbolInfo info;

@@ -15,8 +15,6 @@ namespace anydim::codegen_cuda {
 
 namespace {
 
-using ir::Dim;
-
 class AttentionMma final : public AttentionKind {
  public:
   std::string_view name() const override { return "attention_mma"; }

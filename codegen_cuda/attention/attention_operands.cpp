@@ -1,14 +1,11 @@
 #include "codegen_cuda/attention/attention_operands.h"
 
+#include "codegen_cuda/names.h"
 #include "ir/loops/scalar_program.h"
 
 namespace anydim::codegen_cuda {
 
 namespace {
-
-using ir::Dim;
-using ir::DType;
-using ir::ScalarStep;
 
 constexpr std::int64_t piece_bytes = 16;
 constexpr std::int64_t widest_head = 128;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "codegen_cuda/names.h"
 #include "ir/dims/affine.h"
 #include "ir/loops/kernel_program.h"
 #include "ir/loops/scalar_program.h"
@@ -13,11 +14,7 @@ namespace anydim::codegen_cuda {
 
 namespace {
 
-using ir::Dim;
-using ir::DType;
-using ir::Op;
 using ir::ScalarProgram;
-using ir::ScalarStep;
 
 const ScalarStep& at(const ScalarProgram& program, std::int32_t step) {
   return program.steps[static_cast<std::size_t>(step)];

@@ -13,8 +13,6 @@ namespace anydim::codegen_cuda {
 
 namespace {
 
-using ir::Dim;
-
 // device/attention_simt.cuh
 constexpr std::int64_t block_rows = 16, lanes = 32, threads = 128;
 

@@ -14,8 +14,6 @@ namespace anydim::codegen_cuda {
 
 namespace {
 
-using ir::Dim;
-
 // Rows seen as a matrix of whole strides: where row 0 of a batch point lies in it.
 struct MappedRows {
   ir::TensorMap map;

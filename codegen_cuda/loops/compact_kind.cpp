@@ -19,7 +19,6 @@ namespace anydim::codegen_cuda {
 namespace {
 
 using ir::CompactForm;
-using ir::Dim;
 
 struct CompactSchedule {
   std::int64_t threads = 256, items = 8, split = 1;

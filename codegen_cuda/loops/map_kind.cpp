@@ -18,8 +18,6 @@ namespace anydim::codegen_cuda {
 
 namespace {
 
-using ir::Dim;
-
 struct MapSchedule {
   std::int64_t vector = 1, threads = 256, blocks = 8;
 

@@ -10,8 +10,6 @@ namespace anydim::codegen_cuda {
 
 namespace {
 
-using ir::Dim;
-
 // Blocks that the part keeps busy, each with a vector a thread.
 Dim write_vectors(KernelWriter& kernel, CodeScope& entry, const ir::MapPart& part,
                   std::int64_t wanted_width, int threads) {

@@ -10,7 +10,6 @@ namespace anydim::codegen_cuda {
 
 namespace {
 
-using ir::Dim;
 using ir::OrderedForm;
 using ir::OrderedStage;
 

@@ -18,7 +18,6 @@ namespace anydim::codegen_cuda {
 
 namespace {
 
-using ir::Dim;
 using ir::SortForm;
 
 // Threads that share a multiprocessor, with as many registers as that leaves; without this bound

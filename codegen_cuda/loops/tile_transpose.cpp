@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "codegen_cuda/scalars/linear_space.h"
 #include "codegen_cuda/scalars/scalar_writer.h"
 #include "ir/dims/affine.h"
@@ -11,8 +9,6 @@
 namespace anydim::codegen_cuda {
 
 namespace {
-
-using ir::Dim;
 
 constexpr int tile = 32;
 constexpr std::size_t most_tiles = 4;    // operands; 4 * 32 * 33 * 8 bytes of shared memory at most

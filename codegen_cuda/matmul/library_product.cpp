@@ -12,11 +12,8 @@ namespace anydim::codegen_cuda {
 
 namespace {
 
-using ir::Dim;
-using ir::DType;
 using ir::MatmulForm;
 using ir::ScalarProgram;
-using ir::ScalarStep;
 
 struct Refusal {
   std::string why;

@@ -6,13 +6,10 @@
 
 #include "codegen_cuda/device_struct.h"
 #include "codegen_cuda/matmul/matmul_parts.h"
-#include "ir/error.h"
 
 namespace anydim::codegen_cuda {
 
 namespace {
-
-using ir::Dim;
 
 class MmaEmitter {
  public:

@@ -1,7 +1,6 @@
 // Which matmul_mma schedules there are, which of them fit, and what they cost.
 
 #include <algorithm>
-#include <functional>
 
 #include "codegen_cuda/form_facts.h"
 #include "codegen_cuda/matmul/matmul_cost.h"
@@ -32,7 +31,7 @@ constexpr Shape shapes[] = {{16, 32, 1, 2},   {16, 64, 1, 4},   {16, 128, 1, 4},
                             {128, 128, 2, 2}, {128, 128, 4, 2}, {128, 192, 2, 4}, {128, 256, 2, 4},
                             {256, 128, 4, 2}};
 
-class MmaKind final : public KindOf<ir::MatmulForm> {
+class MmaKind final : public MatmulKind<MmaSchedule> {
  public:
   explicit MmaKind(bool tf32) : tf32_(tf32) {}
   std::string_view name() const override { return tf32_ ? "matmul_tf32" : "matmul_mma"; }
@@ -42,62 +41,26 @@ class MmaKind final : public KindOf<ir::MatmulForm> {
            mma_operands(inputs, tf32_).has_value();
   }
 
-  std::vector<ir::Schedule> candidates(const PlanInputs& inputs,
-                                       const ir::Bucket& bucket) const override {
-    return best_of(legal(inputs, bucket), cost(inputs, bucket), same_tile);
-  }
-
   std::vector<ir::Schedule> space(const PlanInputs& inputs,
                                   const ir::Bucket& bucket) const override {
-    const auto kind = [](const MmaSchedule& schedule) { return schedule.split; };
-    return best_of_kinds(legal(inputs, bucket), cost(inputs, bucket), same_tile, kind);
-  }
-
-  double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
-                  std::span<const std::int64_t> keys) const override {
-    const TensorOperands& operands = mma_operands(inputs, tf32_).value();
-    return seconds(inputs, operands, MmaSchedule::from(schedule), matmul_extents(inputs, keys));
-  }
-
-  LaunchCycles cycles(const PlanInputs& inputs, const ir::Schedule& schedule,
-                      std::span<const std::int64_t> keys) const override {
-    const TensorOperands& operands = mma_operands(inputs, tf32_).value();
-    return matmul_cycles(inputs.target, work_of(inputs, operands, MmaSchedule::from(schedule)),
-                         matmul_extents(inputs, keys));
-  }
-
-  std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {
-    return matmul_edges(inputs);
-  }
-
-  std::optional<std::string> misfit(const PlanInputs& inputs,
-                                    const ir::Schedule& schedule) const override {
-    const TensorOperands& operands = mma_operands(inputs, tf32_).value();
-    return reason_against(inputs, operands, MmaSchedule::from(schedule));
+    return best_of_kinds(inputs, bucket,
+                         [](const MmaSchedule& schedule) { return schedule.split; });
   }
 
   EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket,
                      const ir::Schedule& schedule, bool) const override {
-    return emit_mma(
-        inputs, bucket,
-        schedule);  // it waits for nothing but its own copies: its checked form is itself
+    // It waits for nothing but its own copies: its checked form is itself.
+    return emit_mma(inputs, bucket, schedule);
   }
 
  private:
-  static bool same_tile(const MmaSchedule& a, const MmaSchedule& b) {
+  bool same_tile(const MmaSchedule& a, const MmaSchedule& b) const override {
     return a.block_rows == b.block_rows && a.block_columns == b.block_columns &&
            a.warps_down == b.warps_down && a.split == b.split;
   }
 
-  std::function<double(const MmaSchedule&)> cost(const PlanInputs& inputs,
-                                                 const ir::Bucket& bucket) const {
-    return
-        [&inputs, &operands = mma_operands(inputs, tf32_).value(),
-         typical = matmul_extents(inputs, typical_keys(inputs, bucket))](
-            const MmaSchedule& schedule) { return seconds(inputs, operands, schedule, typical); };
-  }
-
-  std::vector<MmaSchedule> legal(const PlanInputs& inputs, const ir::Bucket& bucket) const {
+  std::vector<MmaSchedule> legal(const PlanInputs& inputs,
+                                 const ir::Bucket& bucket) const override {
     const TensorOperands& operands = mma_operands(inputs, tf32_).value();
     const MatmulExtents typical = matmul_extents(inputs, typical_keys(inputs, bucket));
     const std::int64_t most_rows = matmul_extents(inputs, largest_keys(inputs, bucket)).rows;
@@ -116,7 +79,7 @@ class MmaKind final : public KindOf<ir::MatmulForm> {
                                      .group = 8,
                                      .split = 1};
           add_with_splits(inputs, schedule, typical, [&](const MmaSchedule& one) {
-            if (!reason_against(inputs, operands, one)) found.push_back(one);
+            if (!reason_against(inputs, one)) found.push_back(one);
           });
         }
       }
@@ -124,9 +87,9 @@ class MmaKind final : public KindOf<ir::MatmulForm> {
     return found;
   }
 
-  static std::optional<std::string> reason_against(const PlanInputs& inputs,
-                                                   const TensorOperands& operands,
-                                                   const MmaSchedule& schedule) {
+  std::optional<std::string> reason_against(const PlanInputs& inputs,
+                                            const MmaSchedule& schedule) const override {
+    const TensorOperands& operands = mma_operands(inputs, tf32_).value();
     if (schedule.warps_down < 1 || schedule.warps_across < 1 || schedule.threads() > 1024)
       return "a block has 1 to 32 warps";
     if (schedule.block_rows % (16 * schedule.warps_down) != 0 ||
@@ -148,13 +111,8 @@ class MmaKind final : public KindOf<ir::MatmulForm> {
                             mma_registers(schedule, operands));
   }
 
-  static double seconds(const PlanInputs& inputs, const TensorOperands& operands,
-                        const MmaSchedule& schedule, const MatmulExtents& extents) {
-    return matmul_seconds(inputs.target, work_of(inputs, operands, schedule), extents);
-  }
-
-  static MatmulWork work_of(const PlanInputs& inputs, const TensorOperands& operands,
-                            const MmaSchedule& schedule) {
+  MatmulWork work_of(const PlanInputs& inputs, const MmaSchedule& schedule) const override {
+    const TensorOperands& operands = mma_operands(inputs, tf32_).value();
     // Products of TF32 numbers run at half the rate.
     const CostConstants& costs = inputs.target.costs;
     const double narrow_rate =

@@ -3,16 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "codegen_cuda/names.h"
 #include "ir/dims/affine.h"
 #include "ir/loops/scalar_program.h"
 
 namespace anydim::codegen_cuda {
 
 namespace {
-
-using ir::Dim;
-using ir::DType;
-using ir::ScalarStep;
 
 constexpr std::int64_t piece_bytes = 16;
 constexpr std::int64_t piece = 8;  // 16-bit elements in 16 bytes

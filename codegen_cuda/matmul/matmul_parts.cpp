@@ -10,8 +10,6 @@
 
 namespace anydim::codegen_cuda {
 
-using ir::Dim;
-
 IndexVariable write_variable(CodeScope& scope, KernelWriter& kernel, std::string_view stem,
                              bool wide, const std::string& expression) {
   IndexVariable variable{.name = kernel.fresh(stem), .wide = wide};

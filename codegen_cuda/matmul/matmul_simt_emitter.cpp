@@ -6,7 +6,6 @@
 #include "codegen_cuda/device_struct.h"
 #include "codegen_cuda/matmul/matmul_operands.h"
 #include "codegen_cuda/matmul/matmul_parts.h"
-#include "ir/error.h"
 
 namespace anydim::codegen_cuda {
 

@@ -1,7 +1,5 @@
 // Which matmul_simt schedules there are, which of them fit, and what they cost.
 
-#include <functional>
-
 #include "codegen_cuda/matmul/matmul_kinds.h"
 #include "codegen_cuda/matmul/matmul_simt.h"
 #include "codegen_cuda/occupancy.h"
@@ -26,13 +24,18 @@ constexpr Shape shapes[] = {{16, 32, 16, 2, 4},  {16, 64, 16, 2, 4},  {32, 32, 1
                             {64, 128, 8, 8, 4},  {128, 64, 16, 8, 4}, {128, 128, 8, 8, 8},
                             {128, 128, 16, 8, 8}};
 
-class SimtKind final : public KindOf<ir::MatmulForm> {
+class SimtKind final : public MatmulKind<SimtSchedule> {
  public:
   std::string_view name() const override { return "matmul_simt"; }
 
-  std::vector<ir::Schedule> candidates(const PlanInputs& inputs,
-                                       const ir::Bucket& bucket) const override {
-    const MatmulExtents typical = matmul_extents(inputs, typical_keys(inputs, bucket));
+  EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket,
+                     const ir::Schedule& schedule, bool) const override {
+    return emit_simt(inputs, bucket, schedule);  // it waits for nothing: its checked form is itself
+  }
+
+ private:
+  std::vector<SimtSchedule> legal(const PlanInputs& inputs,
+                                  const ir::Bucket& bucket) const override {
     const std::int64_t most_rows = matmul_extents(inputs, largest_keys(inputs, bucket)).rows;
     std::vector<SimtSchedule> found;
     for (const Shape& shape : shapes) {
@@ -43,31 +46,13 @@ class SimtKind final : public KindOf<ir::MatmulForm> {
                                   .thread_rows = shape.thread_rows,
                                   .thread_columns = shape.thread_columns,
                                   .group = 8};
-      if (!misfit(inputs, schedule.schedule())) found.push_back(schedule);
+      if (!reason_against(inputs, schedule)) found.push_back(schedule);
     }
-    return best_of(
-        found, [&](const SimtSchedule& schedule) { return seconds(inputs, schedule, typical); },
-        std::equal_to<SimtSchedule>());
+    return found;
   }
 
-  double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
-                  std::span<const std::int64_t> keys) const override {
-    return seconds(inputs, SimtSchedule::from(schedule), matmul_extents(inputs, keys));
-  }
-
-  LaunchCycles cycles(const PlanInputs& inputs, const ir::Schedule& schedule,
-                      std::span<const std::int64_t> keys) const override {
-    return matmul_cycles(inputs.target, work_of(inputs, SimtSchedule::from(schedule)),
-                         matmul_extents(inputs, keys));
-  }
-
-  std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {
-    return matmul_edges(inputs);
-  }
-
-  std::optional<std::string> misfit(const PlanInputs& inputs,
-                                    const ir::Schedule& text) const override {
-    const SimtSchedule schedule = SimtSchedule::from(text);
+  std::optional<std::string> reason_against(const PlanInputs& inputs,
+                                            const SimtSchedule& schedule) const override {
     const auto power = [](std::int64_t value) {
       return value == 1 || value == 2 || value == 4 || value == 8 || value == 16;
     };
@@ -86,18 +71,7 @@ class SimtKind final : public KindOf<ir::MatmulForm> {
                             simt_registers(inputs, schedule));
   }
 
-  EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket,
-                     const ir::Schedule& schedule, bool) const override {
-    return emit_simt(inputs, bucket, schedule);  // it waits for nothing: its checked form is itself
-  }
-
- private:
-  static double seconds(const PlanInputs& inputs, const SimtSchedule& schedule,
-                        const MatmulExtents& extents) {
-    return matmul_seconds(inputs.target, work_of(inputs, schedule), extents);
-  }
-
-  static MatmulWork work_of(const PlanInputs& inputs, const SimtSchedule& schedule) {
+  MatmulWork work_of(const PlanInputs& inputs, const SimtSchedule& schedule) const override {
     const ir::MatmulForm& form = form_of(inputs);
     const bool slow = form.accumulate == ir::DType::F64 || !ir::is_float(form.accumulate);
     const double rate =

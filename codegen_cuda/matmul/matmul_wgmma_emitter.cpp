@@ -7,7 +7,6 @@
 #include "codegen_cuda/matmul/matmul_fragments.h"
 #include "codegen_cuda/matmul/matmul_parts.h"
 #include "codegen_cuda/matmul/matmul_wgmma.h"
-#include "ir/error.h"
 
 namespace anydim::codegen_cuda {
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <tuple>
 
 #include "codegen_cuda/form_facts.h"
@@ -18,17 +17,12 @@ std::int64_t depth_of(const PlanInputs& inputs) {
   return std::get<ir::MatmulForm>(inputs.form.kind).k.extent.constant().value();
 }
 
-class WgmmaKind final : public KindOf<ir::MatmulForm> {
+class WgmmaKind final : public MatmulKind<WgmmaSchedule> {
  public:
   std::string_view name() const override { return "matmul_wgmma"; }
 
   bool accepts(const PlanInputs& inputs) const override {
     return KindOf::accepts(inputs) && inputs.facts->tma.has_value();
-  }
-
-  std::vector<ir::Schedule> candidates(const PlanInputs& inputs,
-                                       const ir::Bucket& bucket) const override {
-    return best_of(legal(inputs, bucket), cost(inputs, bucket), same_tile);
   }
 
   std::vector<ir::Schedule> space(const PlanInputs& inputs,
@@ -38,18 +32,7 @@ class WgmmaKind final : public KindOf<ir::MatmulForm> {
                         schedule.multicast_columns, schedule.multicast_rows, schedule.tma_store,
                         schedule.fragments, schedule.pingpong);
     };
-    return best_of_kinds(legal(inputs, bucket), cost(inputs, bucket), same_tile, kind);
-  }
-
-  double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
-                  std::span<const std::int64_t> keys) const override {
-    return seconds(inputs, WgmmaSchedule::from(schedule), matmul_extents(inputs, keys));
-  }
-
-  LaunchCycles cycles(const PlanInputs& inputs, const ir::Schedule& schedule,
-                      std::span<const std::int64_t> keys) const override {
-    return matmul_cycles(inputs.target, work_of(inputs, WgmmaSchedule::from(schedule)),
-                         matmul_extents(inputs, keys));
+    return best_of_kinds(inputs, bucket, kind);
   }
 
   std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {
@@ -58,31 +41,21 @@ class WgmmaKind final : public KindOf<ir::MatmulForm> {
     return edges;
   }
 
-  std::optional<std::string> misfit(const PlanInputs& inputs,
-                                    const ir::Schedule& schedule) const override {
-    return reason_against(inputs, inputs.facts->tma.value(), WgmmaSchedule::from(schedule));
-  }
-
   EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket,
                      const ir::Schedule& schedule, bool checked) const override {
     return emit_wgmma(inputs, bucket, schedule, checked);
   }
 
  private:
-  static bool same_tile(const WgmmaSchedule& a, const WgmmaSchedule& b) {
+  bool same_tile(const WgmmaSchedule& a, const WgmmaSchedule& b) const override {
     return a.block_rows == b.block_rows && a.block_columns == b.block_columns &&
            a.swap_ab == b.swap_ab && a.split == b.split &&
            a.multicast_columns == b.multicast_columns && a.multicast_rows == b.multicast_rows &&
            a.pingpong == b.pingpong;
   }
 
-  static std::function<double(const WgmmaSchedule&)> cost(const PlanInputs& inputs,
-                                                          const ir::Bucket& bucket) {
-    return [&inputs, typical = matmul_extents(inputs, typical_keys(inputs, bucket))](
-               const WgmmaSchedule& schedule) { return seconds(inputs, schedule, typical); };
-  }
-
-  static std::vector<WgmmaSchedule> legal(const PlanInputs& inputs, const ir::Bucket& bucket) {
+  std::vector<WgmmaSchedule> legal(const PlanInputs& inputs,
+                                   const ir::Bucket& bucket) const override {
     const MatmulExtents typical = matmul_extents(inputs, typical_keys(inputs, bucket));
     const MatmulExtents most = matmul_extents(inputs, largest_keys(inputs, bucket));
     const TmaOperands& operands = inputs.facts->tma.value();
@@ -99,7 +72,7 @@ class WgmmaKind final : public KindOf<ir::MatmulForm> {
                                     (schedule.tma_store != 0 ? schedule.box_alignment() : 0)) /
                                    (schedule.stage_bytes() + barriers);
       schedule.stages = std::min({std::int64_t{12}, std::max<std::int64_t>(2, tiles), fitting});
-      if (reason_against(inputs, operands, schedule)) return;
+      if (reason_against(inputs, schedule)) return;
       add_with_splits(inputs, schedule, typical, [&](WgmmaSchedule one) {
         // A block has fewer tiles of depth, and puts down its sums where stages were.
         const std::int64_t share = (tiles + one.split - 1) / one.split,
@@ -107,7 +80,7 @@ class WgmmaKind final : public KindOf<ir::MatmulForm> {
                                (one.joined_bytes() + one.stage_bytes() - 1) / one.stage_bytes();
         if (one.split > 1)
           one.stages = std::min(one.stages, std::max({std::int64_t{2}, share, holding}));
-        if (!reason_against(inputs, operands, one)) found.push_back(one);
+        if (!reason_against(inputs, one)) found.push_back(one);
       });
     };
     const auto add_with_boxes = [&](WgmmaSchedule schedule) {
@@ -155,13 +128,13 @@ class WgmmaKind final : public KindOf<ir::MatmulForm> {
   // Between two edges one schedule serves. Where what is best at either takes much longer beyond a
   // size within, because a multiprocessor gets one block more, the sizes beyond are a bucket of
   // their own.
-  static void add_wave_edges(const PlanInputs& inputs, std::vector<std::int64_t>& edges) {
+  void add_wave_edges(const PlanInputs& inputs, std::vector<std::int64_t>& edges) const {
     constexpr double much = 1.1;
     // The first such size in [low, high) of the schedule that is best at `rows`.
     const auto end_within = [&](std::int64_t rows, std::int64_t low, std::int64_t high) {
       const auto extents = [&](std::int64_t at) { return matmul_extents(inputs, std::array{at}); };
       const ir::Bucket bucket{{{rows, rows}}};
-      const auto best = best_of(legal(inputs, bucket), cost(inputs, bucket), same_tile, 1);
+      const auto best = best_of(legal(inputs, bucket), cost(inputs, bucket), 1);
       if (best.empty()) return high;
       const MatmulWork work = work_of(inputs, WgmmaSchedule::from(best[0]));
       const auto at = [&](std::int64_t size) {
@@ -186,9 +159,9 @@ class WgmmaKind final : public KindOf<ir::MatmulForm> {
   // bytes of shared memory of each block, by the system
   static constexpr std::int64_t reserved = 1024;
 
-  static std::optional<std::string> reason_against(const PlanInputs& inputs,
-                                                   const TmaOperands& operands,
-                                                   const WgmmaSchedule& schedule) {
+  std::optional<std::string> reason_against(const PlanInputs& inputs,
+                                            const WgmmaSchedule& schedule) const override {
+    const TmaOperands& operands = inputs.facts->tma.value();
     if (schedule.block_rows != 64 && schedule.block_rows != 128)
       return "bm is 64 or 128, 64 rows a warpgroup";
     if (schedule.block_columns < 16 || schedule.block_columns > 256 ||
@@ -264,7 +237,7 @@ class WgmmaKind final : public KindOf<ir::MatmulForm> {
     return nullptr;
   }
 
-  static MatmulWork work_of(const PlanInputs& inputs, const WgmmaSchedule& schedule) {
+  MatmulWork work_of(const PlanInputs& inputs, const WgmmaSchedule& schedule) const override {
     const CudaTarget& target = inputs.target;
     const CostConstants& costs = target.costs;
     constexpr double schedulers = 4;
@@ -320,11 +293,6 @@ class WgmmaKind final : public KindOf<ir::MatmulForm> {
     work.tile_latency = costs.wgmma_wait + costs.wgmma_latency + issue;
     work.multiplication_latency = issue;
     return work;
-  }
-
-  static double seconds(const PlanInputs& inputs, const WgmmaSchedule& schedule,
-                        const MatmulExtents& extents) {
-    return matmul_seconds(inputs.target, work_of(inputs, schedule), extents);
   }
 };
 

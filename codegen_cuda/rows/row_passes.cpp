@@ -4,15 +4,13 @@
 #include <map>
 #include <optional>
 
+#include "codegen_cuda/names.h"
 #include "ir/error.h"
 #include "ir/loops/scalar_program.h"
 
 namespace anydim::codegen_cuda {
 
 namespace {
-
-using ir::Dim;
-using ir::ScalarStep;
 
 std::size_t at(std::int32_t position) { return static_cast<std::size_t>(position); }
 

@@ -2,19 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <limits>
 
 #include "codegen_cuda/scalars/vector_lanes.h"
-#include "ir/error.h"
 #include "ir/loops/scalar_program.h"
 
 namespace anydim::codegen_cuda {
 
 namespace {
-
-using ir::Dim;
-using ir::DType;
 
 class StageWriter {
  public:

@@ -14,7 +14,6 @@ namespace anydim::codegen_cuda {
 
 namespace {
 
-using ir::Dim;
 using ir::RowForm;
 
 // A thread spends at most so many on the values that it keeps.

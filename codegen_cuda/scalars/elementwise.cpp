@@ -15,9 +15,6 @@ namespace anydim::codegen_cuda {
 
 namespace {
 
-using ir::DType;
-using ir::Op;
-
 class Elementwise {
  public:
   Elementwise(KernelWriter& kernel, const ir::ScalarStep& step, DType dtype,

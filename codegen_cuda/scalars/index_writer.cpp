@@ -11,8 +11,6 @@ namespace anydim::codegen_cuda {
 
 namespace {
 
-using ir::Dim;
-
 constexpr std::int64_t int_low = std::numeric_limits<std::int32_t>::min(),
                        int_high = std::numeric_limits<std::int32_t>::max();
 

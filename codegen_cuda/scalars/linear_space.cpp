@@ -6,8 +6,6 @@
 
 namespace anydim::codegen_cuda {
 
-using ir::Dim;
-
 LinearSpace linear_space(KernelWriter& kernel, std::span<const ir::Iteration> iterations) {
   LinearSpace space{.iterations = {iterations.begin(), iterations.end()}, .points = Dim(1)};
   for (const ir::Iteration& iteration : iterations) {

@@ -12,10 +12,6 @@ namespace anydim::codegen_cuda {
 
 namespace {
 
-using ir::Dim;
-using ir::DType;
-using ir::ScalarStep;
-
 std::size_t at(std::int32_t position) { return static_cast<std::size_t>(position); }
 
 }  // namespace

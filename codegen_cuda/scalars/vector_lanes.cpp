@@ -8,8 +8,6 @@
 
 namespace anydim::codegen_cuda {
 
-using ir::Dim;
-
 bool is_contiguous(const ir::SymbolTable& symbols, const Dim& offset, const ir::DimLeaf& variable,
                    const Dim& extent, int width) {
   if (width == 1 || !offset.mentions(variable)) return false;

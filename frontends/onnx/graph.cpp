@@ -13,7 +13,6 @@
 #include "frontends/onnx/function_builder.h"
 #include "frontends/onnx/node.h"
 #include "frontends/onnx/node_order.h"
-#include "frontends/onnx/operators.h"
 #include "frontends/onnx/symbols.h"
 #include "frontends/onnx/tensor.h"
 #include "frontends/onnx/unsupported.h"

@@ -1,5 +1,4 @@
 // If, Loop and Scan.
-#include <algorithm>
 #include <optional>
 
 #include "frontends/onnx/importers.h"

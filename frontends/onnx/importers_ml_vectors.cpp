@@ -1,5 +1,4 @@
 // Support vector machines of ai.onnx.ml.
-#include <algorithm>
 #include <numeric>
 #include <utility>
 

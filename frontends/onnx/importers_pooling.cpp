@@ -5,7 +5,6 @@
 
 #include "frontends/onnx/importers.h"
 #include "frontends/onnx/window.h"
-#include "frontends/sizes.h"
 
 namespace anydim::frontends {
 

@@ -1,6 +1,5 @@
 // LSTM, GRU and RNN: a product over all steps at once, then a loop over steps of ordinary ops, for
 // each direction. ONNX Runtime's DynamicQuantizeLSTM is the LSTM whose products are of integers.
-#include <algorithm>
 #include <functional>
 #include <limits>
 

@@ -9,7 +9,6 @@
 #include "frontends/onnx/importers.h"
 #include "frontends/onnx/quantisation.h"
 #include "frontends/onnx/runtime_attention.h"
-#include "frontends/sizes.h"
 
 namespace anydim::frontends {
 

@@ -1,5 +1,4 @@
 // Fourier transforms and what goes with them.
-#include <cmath>
 #include <numbers>
 #include <optional>
 

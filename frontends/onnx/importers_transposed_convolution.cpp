@@ -5,7 +5,6 @@
 
 #include "frontends/onnx/convolution.h"
 #include "frontends/onnx/importers.h"
-#include "frontends/sizes.h"
 
 namespace anydim::frontends {
 

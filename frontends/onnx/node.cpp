@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "frontends/onnx/tensor.h"
 #include "frontends/sizes.h"
 #include "ir/error.h"
 #include "ir/shapes/shape_rule.h"

@@ -3,7 +3,6 @@
 #include "frontends/onnx/node.h"
 #include "frontends/onnx/tensor.h"
 #include "frontends/sizes.h"
-#include "ir/error.h"
 #include "onnx_schema/onnx.pb.h"
 
 namespace anydim::frontends {

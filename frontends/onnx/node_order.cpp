@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <queue>
-#include <string_view>
 #include <type_traits>
 #include <unordered_map>
 #include <vector>

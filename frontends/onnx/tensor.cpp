@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cstring>
 #include <optional>
 #include <set>
 #include <utility>
@@ -14,6 +12,7 @@
 #include "frontends/onnx_tensor.h"
 #include "frontends/sizes.h"
 #include "ir/error.h"
+#include "ir/number_text.h"
 
 namespace anydim::frontends {
 
@@ -124,9 +123,7 @@ ir::Tensor take_typed(onnx::TensorProto& proto, ir::DType dtype, std::vector<std
 
 std::int64_t integer_entry(const std::string& what, const std::string& key,
                            const std::string& text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc{} && end == text.data() + text.size()) return number;
+  if (const auto number = ir::parsed_number<std::int64_t>(text)) return *number;
   malformed(what, fmt::format(" has external data with the {} {}: expected an integer", key,
                               quoted_name(text)));
 }

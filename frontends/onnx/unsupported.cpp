@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "frontends/onnx/operators.h"
 #include "frontends/sizes.h"
 #include "ir/error.h"
 #include "onnx_schema/onnx.pb.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
 
 #include "ir/dims/dim_node.h"
 #include "ir/error.h"

@@ -1,6 +1,4 @@
-#include <algorithm>
 
-#include "ir/error.h"
 #include "ir/loops/derive.h"
 #include "ir/loops/scalar_program.h"
 

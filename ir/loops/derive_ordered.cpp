@@ -1,4 +1,3 @@
-#include <algorithm>
 
 #include "ir/error.h"
 #include "ir/loops/derive.h"

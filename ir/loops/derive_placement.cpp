@@ -2,7 +2,6 @@
 
 #include "ir/error.h"
 #include "ir/loops/derive.h"
-#include "ir/loops/scalar_program.h"
 #include "ir/reduction.h"
 
 namespace anydim::ir::derive {

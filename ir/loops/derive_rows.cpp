@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "ir/error.h"
 #include "ir/loops/derive.h"
 #include "ir/loops/kernel_program.h"
 #include "ir/loops/scalar_program.h"

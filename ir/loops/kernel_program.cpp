@@ -1,9 +1,6 @@
 #include "ir/loops/kernel_program.h"
 
 #include <algorithm>
-#include <set>
-
-#include "ir/loops/scalar_program.h"
 
 namespace anydim::ir {
 

@@ -1,11 +1,9 @@
 #include "ir/loops/loop_form_parse.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <tuple>
 #include <utility>
 
-#include "ir/loops/loop_form_text.h"
 #include "ir/loops/loop_text_reader.h"
 #include "ir/loops/verify_loop_form.h"
 
@@ -161,11 +159,10 @@ class LoopFormParser {
     tokens_.expect("store");
     form.output = reader_.number("the number of a result");
     form.index = reader_.index();
-    for (const char* word : {"=", "item", "of", "rank"}) tokens_.expect(word);
+    tokens_.expect_all("=", "item", "of", "rank");
     form.rank = reader_.iteration();
     tokens_.expect("by");
-    form.descending = tokens_.accept("falling");
-    if (!form.descending && !tokens_.accept("rising")) tokens_.expected("'rising' or 'falling'");
+    form.descending = reader_.descending();
     form.key = reader_.step_name();
     return form;
   }
@@ -190,8 +187,7 @@ class LoopFormParser {
 
   void slots(std::vector<DType>& scratch, std::int32_t& accumulators) {
     if (tokens_.accept("scratch")) {
-      do scratch.push_back(reader_.dtype());
-      while (tokens_.accept(","));
+      tokens_.separated([&] { scratch.push_back(reader_.dtype()); });
     }
     if (tokens_.accept("accumulators")) accumulators = reader_.number("how many there are");
   }

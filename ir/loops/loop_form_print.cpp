@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "ir/error.h"
 #include "ir/loops/loop_form_text.h"
 #include "ir/loops/scalar_program.h"
 #include "ir/overloaded.h"

@@ -4,12 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "ir/loops/loop_form_text.h"
 #include "ir/loops/scalar_program.h"
+#include "ir/number_text.h"
 #include "ir/quote.h"
-#include "ir/text/tensor_text.h"
 
 namespace anydim::ir {
 
@@ -44,10 +43,8 @@ bool is_role(LoopRole role) {
 // A whole number without a sign; nothing where the text is something else or too large.
 template <typename Number>
 std::optional<Number> whole(std::string_view text) {
-  Number value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool all = error == std::errc{} && end == text.data() + text.size();
-  return all && value >= 0 ? std::optional(value) : std::nullopt;
+  const auto value = parsed_number<Number>(text);
+  return value && *value >= 0 ? value : std::nullopt;
 }
 
 }  // namespace
@@ -66,19 +63,6 @@ void LoopTextReader::header() {
   checks();
 }
 
-void LoopTextReader::symbols() {
-  if (!tokens_.accept("where")) return;
-  do {
-    if (tokens_.peek().kind != TokenKind::Identifier && tokens_.peek().kind != TokenKind::String)
-      tokens_.expected("the name of a symbol");
-    const Token name = tokens_.take();
-    if (name.text.empty()) tokens_.fail(name, "a symbol has a name");
-    if (form_.symbols.contains(name.text))
-      tokens_.fail(name, "symbol {} is declared twice", symbol_text(name.text));
-    form_.symbols.declare(name.text, read_symbol_info(tokens_, scope_));
-  } while (tokens_.accept(","));
-}
-
 void LoopTextReader::checks() {
   while (tokens_.accept("check")) {
     expect_number(static_cast<std::int32_t>(form_.checks.size()), "the check's number");
@@ -90,9 +74,7 @@ std::vector<TensorType> LoopTextReader::types(const char* keyword) {
   std::vector<TensorType> types;
   while (tokens_.accept(keyword)) {
     expect_number(static_cast<std::int32_t>(types.size()), "the next number");
-    tokens_.expect(":");
-    tokens_.expect("Tensor");
-    tokens_.expect("[");
+    tokens_.expect_all(":", "Tensor", "[");
     TensorType type{.dims = read_dims(tokens_, scope_)};
     tokens_.expect(",");
     type.dtype = dtype();
@@ -117,8 +99,7 @@ KernelCheck LoopTextReader::check() {
   check.extent = dim();
   tokens_.expect(",");
   check.what = tokens_.expect(TokenKind::String, "what is checked, quoted").text;
-  if (tokens_.accept("from"))
-    check.source = tokens_.expect(TokenKind::String, "the node in the model, quoted").text;
+  check.source = tokens_.quoted_behind("from", "the node in the model, quoted");
   return check;
 }
 
@@ -143,16 +124,6 @@ DimLeaf LoopTextReader::step_leaf_of(const Token& token, std::string_view text) 
   if (!program || !position || (*program == 0) != (point == text.npos))
     tokens_.fail(token, "expected a step, # and its number, found '#{}'", token.text);
   return step_leaf(*position, static_cast<std::uint32_t>(*program));
-}
-
-std::vector<Dim> LoopTextReader::index() {
-  std::vector<Dim> dims;
-  tokens_.expect("[");
-  if (tokens_.accept("]")) return dims;
-  do dims.push_back(dim());
-  while (tokens_.accept(","));
-  tokens_.expect("]");
-  return dims;
 }
 
 DimLeaf LoopTextReader::loop_variable() {
@@ -180,8 +151,7 @@ Iteration LoopTextReader::counted(const DimLeaf& variable, Dim extent, std::size
 std::vector<Iteration> LoopTextReader::space() {
   std::vector<Iteration> space;
   if (tokens_.peek().kind != TokenKind::LoopVariable) return space;
-  do space.push_back(iteration());
-  while (tokens_.accept(","));
+  tokens_.separated([&] { space.push_back(iteration()); });
   return space;
 }
 
@@ -222,18 +192,6 @@ void LoopTextReader::expect_number(std::int32_t wanted, const char* what) {
   const Token token = tokens_.peek();
   if (number(what) != wanted)
     tokens_.fail(token, "expected {}, {}, found '{}'", what, wanted, token.text);
-}
-
-DType LoopTextReader::dtype() { return read_dtype(tokens_); }
-
-std::vector<std::int32_t> LoopTextReader::operands() {
-  std::vector<std::int32_t> all;
-  tokens_.expect("(");
-  if (tokens_.accept(")")) return all;
-  do all.push_back(read_operand_());
-  while (tokens_.accept(","));
-  tokens_.expect(")");
-  return all;
 }
 
 std::int32_t LoopTextReader::optional_check() {
@@ -295,7 +253,7 @@ void LoopTextReader::attributes(ScalarStep& step) {
   Binding binding{.op = applied.op};
   if (tokens_.accept("{")) {
     const Attributes kept = step_attributes(step);
-    do {
+    tokens_.separated([&] {
       const Token name = tokens_.expect(TokenKind::Identifier, "the name of an attribute");
       const auto found = kept.find(name.text);
       if (found == kept.end() || !std::holds_alternative<std::int64_t>(found->second))
@@ -306,7 +264,7 @@ void LoopTextReader::attributes(ScalarStep& step) {
       if (value > 1) tokens_.fail(begin, "expected 0 or 1, found '{}'", value);
       if (!binding.attributes.emplace(name.text, std::int64_t{value}).second)
         tokens_.fail(name, "the attribute {} is given twice", name.text);
-    } while (tokens_.accept(","));
+    });
     tokens_.expect("}");
   }
   applied.flags = step_flags(scalar_op(binding));
@@ -316,6 +274,12 @@ Reduce LoopTextReader::reduce() {
   for (const Reduce reduce : {Reduce::Sum, Reduce::Product, Reduce::Max, Reduce::Min})
     if (tokens_.accept(loop_form_text::name_of(reduce))) return reduce;
   tokens_.expected("sum, product, max or min");
+}
+
+bool LoopTextReader::descending() {
+  const bool falling = tokens_.accept("falling");
+  if (!falling && !tokens_.accept("rising")) tokens_.expected("'rising' or 'falling'");
+  return falling;
 }
 
 std::pair<std::int32_t, std::int32_t> LoopTextReader::compaction() {
@@ -338,16 +302,11 @@ void LoopTextReader::expect_end(const char* word, const char* line) const {
 
 Segments LoopTextReader::segments() {
   Segments segments{.count = dim()};
-  tokens_.expect("by");
-  tokens_.expect("offsets");
-  tokens_.expect("in");
+  tokens_.expect_all("by", "offsets", "in");
   segments.offsets = number("the number of a parameter");
   segments.check = optional_check();
   if (tokens_.accept(",")) {
-    tokens_.expect("begun");
-    tokens_.expect("as");
-    tokens_.expect("listed");
-    tokens_.expect("in");
+    tokens_.expect_all("begun", "as", "listed", "in");
     segments.work = number("the number of a parameter");
     segments.work_check = optional_check();
   }

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "ir/loops/loop_form.h"
 #include "ir/text/lexer.h"
 #include "ir/text/parse_dim.h"
+#include "ir/text/tensor_text.h"
 
 namespace anydim::ir {
 
@@ -25,11 +25,13 @@ class LoopTextReader {
 
   std::string kind();  // of a kernel: its name
   void header();       // types, symbols and checks, into the form
-  void symbols();      // where clause, if any
+  void symbols() { read_where_clause(tokens_, scope_, form_.symbols); }
   void checks();
 
   Dim dim() { return read_dim(tokens_, scope_); }
-  std::vector<Dim> index();  // "[" dims "]"
+  std::vector<Dim> index() {
+    return tokens_.list("[", [this] { return dim(); }, "]");
+  }
   // "$p0 < n", declared in the form's symbols by declare_iterations().
   Iteration iteration();
   std::vector<Iteration> space();  // any number of them with commas
@@ -46,8 +48,9 @@ class LoopTextReader {
   std::int32_t step_name();                                         // "#3"
   std::int32_t number(const char* what);                            // not negative
   void expect_number(std::int32_t wanted, const char* what);
-  DType dtype();
+  DType dtype() { return read_dtype(tokens_); }
   Reduce reduce();      // sum, product, max or min
+  bool descending();    // falling or rising
   Segments segments();  // behind the word
   // Refuses what is neither the end of the text nor `word`, which begins the next heading; `line`:
   // what was expected. Asked for before verification, which what was not read would mislead.
@@ -62,7 +65,7 @@ class LoopTextReader {
   std::vector<TensorType> types(const char* keyword);
   KernelCheck check();
   void attributes(ScalarStep& step);
-  std::vector<std::int32_t> operands();
+  std::vector<std::int32_t> operands() { return tokens_.list("(", read_operand_, ")"); }
   std::int32_t optional_check();
 
   TokenStream& tokens_;

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "ir/loops/kernel_program.h"
-#include "ir/loops/loop_form_text.h"
 #include "ir/loops/loop_text_reader.h"
 #include "ir/loops/placed_kernel_text.h"
 #include "ir/loops/verify_placed_kernel.h"
@@ -141,11 +140,10 @@ class KernelParser {
   }
 
   PlacedRanking ranking(std::int32_t output, std::vector<Dim> index) {
-    for (const char* word : {"item", "of", "rank"}) tokens_.expect(word);
+    tokens_.expect_all("item", "of", "rank");
     PlacedRanking ranking{output, std::move(index), reader_.iteration(), false};
     tokens_.expect(",");
-    ranking.descending = tokens_.accept("falling");
-    if (!ranking.descending && !tokens_.accept("rising")) tokens_.expected("'rising' or 'falling'");
+    ranking.descending = reader_.descending();
     return ranking;
   }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "ir/error.h"
 #include "ir/loops/scalar_program.h"
 #include "ir/loops/scalar_simplify.h"
 

@@ -1,12 +1,9 @@
 #include "ir/loops/value_range.h"
 
-#include <algorithm>
-#include <cmath>
 #include <initializer_list>
 #include <limits>
 #include <vector>
 
-#include "ir/error.h"
 #include "ir/loops/scalar_program.h"
 #include "ir/overloaded.h"
 #include "ir/reference/evaluate.h"
@@ -89,6 +86,10 @@ class OpRange {
     return range;
   }
 
+  bool one_of(std::initializer_list<Op> ops) const {
+    return std::ranges::find(ops, step_.op()) != ops.end();
+  }
+
   // ---- Reals ----
 
   bool any_nan() const {
@@ -102,29 +103,10 @@ class OpRange {
 
   // NaN gives NaN, and other operands give what they give without it.
   bool passes_nan_on() const {
-    switch (step_.op()) {  // NOLINT: the others may give a number for NaN
-      case Op::add:
-      case Op::sub:
-      case Op::mul:
-      case Op::div:
-      case Op::neg:
-      case Op::abs:
-      case Op::reciprocal:
-      case Op::sqrt:
-      case Op::min:
-      case Op::max:
-      case Op::floor:
-      case Op::ceil:
-      case Op::round:
-      case Op::tanh:
-      case Op::sigmoid:
-      case Op::erf:
-      case Op::sin:
-      case Op::cos:
-      case Op::gelu:
-      case Op::gelu_tanh: return true;
-      default: return false;
-    }
+    // The others may give a number for NaN.
+    return one_of({Op::add,     Op::sub, Op::mul, Op::div,   Op::neg,  Op::abs,      Op::reciprocal,
+                   Op::sqrt,    Op::min, Op::max, Op::floor, Op::ceil, Op::round,    Op::tanh,
+                   Op::sigmoid, Op::erf, Op::sin, Op::cos,   Op::gelu, Op::gelu_tanh});
   }
   ValueRange beside_nan() const {
     std::vector<OperandRange> numbers(operands_.begin(), operands_.end());
@@ -137,18 +119,11 @@ class OpRange {
   ValueRange real() const {
     const ValueRange anything = every_value(step_.dtype);
     if (any_nan()) return passes_nan_on() ? beside_nan() : anything;
+    if (one_of({Op::add, Op::sub, Op::min, Op::max, Op::neg, Op::sign, Op::floor, Op::ceil,
+                Op::round, Op::relu}))
+      return corners();
     const ValueRange& a = operand(0);
     switch (step_.op()) {  // NOLINT: the others may be anything
-      case Op::add:
-      case Op::sub:
-      case Op::min:
-      case Op::max:
-      case Op::neg:
-      case Op::sign:
-      case Op::floor:
-      case Op::ceil:
-      case Op::round:
-      case Op::relu: return corners();
       case Op::mul: {
         const ValueRange& b = operand(1);
         const bool undefined =
@@ -178,15 +153,10 @@ class OpRange {
 
   ValueRange function() const {
     const ValueRange anything = every_value(step_.dtype);
+    if (one_of({Op::exp, Op::sinh, Op::asinh, Op::atan, Op::tanh, Op::sigmoid, Op::erf}))
+      return loosened(corners());
     const ValueRange& a = operand(0);
     switch (step_.op()) {  // NOLINT: the others may be anything
-      case Op::exp:
-      case Op::sinh:
-      case Op::asinh:
-      case Op::atan:
-      case Op::tanh:
-      case Op::sigmoid:
-      case Op::erf: return loosened(corners());
       case Op::log: return a.low < 0 ? anything : loosened(corners());
       case Op::acosh: return a.low < 1 ? anything : loosened(corners());
       case Op::asin:
@@ -229,16 +199,10 @@ class OpRange {
   }
 
   ValueRange integer() const {
+    if (one_of({Op::add, Op::sub, Op::mul, Op::neg, Op::sign, Op::relu, Op::min, Op::max}))
+      return within_limits(corners());
     const ValueRange &a = operand(0), anything = every_value(step_.dtype);
     switch (step_.op()) {  // NOLINT: the others may be anything
-      case Op::add:
-      case Op::sub:
-      case Op::mul:
-      case Op::neg:
-      case Op::sign:
-      case Op::relu:
-      case Op::min:
-      case Op::max: return within_limits(corners());
       case Op::abs: return within_limits(holds_zero(a) ? corners({a.low, 0.0, a.high}) : corners());
       case Op::div: {
         if (holds_zero(operand(1))) return anything;

@@ -2,17 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
 #include <vector>
 
-#include "ir/loops/access_proof.h"
-#include "ir/loops/loop_form_text.h"
 #include "ir/loops/scalar_program.h"
 #include "ir/loops/verify_steps.h"
-#include "ir/text/print.h"
 
 namespace anydim::ir {
 

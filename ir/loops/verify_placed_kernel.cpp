@@ -9,8 +9,6 @@
 #include <utility>
 
 #include "ir/loops/access_proof.h"
-#include "ir/loops/placed_kernel_text.h"
-#include "ir/loops/scalar_program.h"
 #include "ir/loops/verify_steps.h"
 #include "ir/overloaded.h"
 #include "ir/text/print.h"

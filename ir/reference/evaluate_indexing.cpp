@@ -5,7 +5,6 @@
 
 #include "ir/reference/evaluate_ops.h"
 #include "ir/scalar.h"
-#include "ir/shapes/bind.h"
 
 namespace anydim::ir {
 namespace {

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "ir/dims/assumed_extents.h"
 #include "ir/shapes/shape_rules.h"
 

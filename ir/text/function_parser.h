@@ -62,7 +62,9 @@ class FunctionParser {
   void check_results(const DeclaredResults& declared);
   void finish();
   Type type();
-  std::vector<Type> types(std::string_view closing);
+  std::vector<Type> types(std::string_view open, std::string_view close) {
+    return tokens_.list(open, [this] { return type(); }, close);
+  }
   std::vector<Type> marked(const std::function<std::vector<Type>()>& read);
   Type optional_type();
   Type type_of_value();
@@ -85,7 +87,6 @@ class FunctionParser {
   void statements(Block& block);
   void binding(Block& block);
   void bind_statement(Block& block);
-  std::vector<ValueId> uses();
   ValueId operand(Block& block);
   void application(Binding& binding, Block& block, std::string_view result_name);
   void operands(Binding& binding, Block& block);
@@ -94,7 +95,6 @@ class FunctionParser {
   void attributes(Binding& binding);
   Attribute attribute(const Token& name, const Binding& binding, AttributeInfo::Kind kind);
   double real();
-  std::vector<std::int64_t> integers(const Token& name, const Binding& binding);
   void refuse_symbol(const Token& name, const Binding& binding);
   void region_dims(Binding& binding);
   void blocks(Binding& binding);

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "ir/error.h"
 
@@ -45,6 +46,30 @@ class TokenStream {
   bool accept(std::string_view text);
   void expect(std::string_view text);
   Token expect(TokenKind kind, std::string_view what);
+  template <typename... Words>
+  void expect_all(const Words&... words) {
+    (expect(words), ...);
+  }
+  // What is quoted behind the word; empty where the word does not follow.
+  std::string quoted_behind(std::string_view word, std::string_view what) {
+    return accept(word) ? expect(TokenKind::String, what).text : std::string();
+  }
+  // Reads `one`, and another behind each comma.
+  template <typename One>
+  void separated(One&& one) {
+    do one();
+    while (accept(","));
+  }
+  // Any number of them, with commas, between brackets.
+  template <typename One>
+  auto list(std::string_view open, One&& one, std::string_view close) {
+    std::vector<decltype(one())> all;
+    expect(open);
+    if (accept(close)) return all;
+    separated([&] { all.push_back(one()); });
+    expect(close);
+    return all;
+  }
 
   // Throw Error{Malformed}: "NAME:LINE:COLUMN: MESSAGE", the line and a caret under the token.
   [[noreturn]] void fail(std::size_t offset, std::string_view message) const;

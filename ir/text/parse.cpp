@@ -119,17 +119,15 @@ Function FunctionParser::parse(std::string name, Region* region) {
 void FunctionParser::parameters(Region* region) {
   tokens_.expect("(");
   if (tokens_.accept(")")) return;
-  do {
+  tokens_.separated([&] {
     const auto position = static_cast<std::uint32_t>(function_.body.parameters.size());
-    bool of_4_bits = false;
     if (region != nullptr && tokens_.accept("weight")) {
       region->weights.push_back(position);
-      of_4_bits = tokens_.accept("i4");
-      if (of_4_bits) region->weights_of_4_bits.push_back(position);
+      if (tokens_.accept("i4")) region->weights_of_4_bits.push_back(position);
     }
     const Token name = tokens_.expect(TokenKind::ValueName, "a parameter, %name");
     function_.body.parameters.push_back(define(name, optional_type()));
-  } while (tokens_.accept(","));
+  });
   tokens_.expect(")");
 }
 
@@ -139,16 +137,7 @@ std::optional<FunctionParser::DeclaredResults> FunctionParser::result_types() {
   declared.offset = tokens_.peek().offset;
   header_ = false;  // symbols here are uses
   marking_ = true;
-  const auto one = [&] { declared.types.push_back(type()); };
-  if (tokens_.accept("(")) {
-    if (!tokens_.accept(")")) {
-      do one();
-      while (tokens_.accept(","));
-      tokens_.expect(")");
-    }
-  } else {
-    one();
-  }
+  declared.types = tokens_.at("(") ? types("(", ")") : std::vector<Type>{type()};
   header_ = true;
   marking_ = false;
   return declared;
@@ -158,20 +147,7 @@ std::optional<FunctionParser::DeclaredResults> FunctionParser::result_types() {
 // clause's order, then theirs.
 void FunctionParser::where() {
   header_ = false;
-  if (tokens_.accept("where")) {
-    do {
-      if (tokens_.peek().kind != TokenKind::Identifier &&
-          tokens_.peek().kind != TokenKind::String) {
-        tokens_.expected("the name of a symbol");
-      }
-      const Token name = tokens_.take();
-      if (name.text.empty()) tokens_.fail(name, "a symbol has a name");
-      if (function_.symbols.contains(name.text)) {
-        tokens_.fail(name, "symbol {} is declared twice", symbol_text(name.text));
-      }
-      function_.symbols.declare(name.text, read_symbol_info(tokens_, scope(Symbols::Uses)));
-    } while (tokens_.accept(","));
-  }
+  read_where_clause(tokens_, scope(Symbols::Uses), function_.symbols);
   for (const auto& [name, unbacked] : parameter_symbols_) {
     if (function_.symbols.contains(name)) continue;
     SymbolInfo symbol;
@@ -186,7 +162,7 @@ void FunctionParser::body() {
   if (!tokens_.accept("return")) tokens_.expected("'return'");
   bool named = kind_ == Kind::Function;
   if (!tokens_.at("}")) {
-    do {
+    tokens_.separated([&] {
       const ValueId id = operand(function_.body);
       if (id == no_value) tokens_.expected("a result: 'none' cannot be returned, ',' or '}'");
       function_.body.results.push_back(id);
@@ -197,7 +173,7 @@ void FunctionParser::body() {
       } else {
         function_.result_names.push_back(kind_ == Kind::Function ? function_.values[id].name : "");
       }
-    } while (tokens_.accept(","));
+    });
   }
   if (!named) function_.result_names.clear();
   tokens_.expect("}");
@@ -289,8 +265,7 @@ Type FunctionParser::type() {
   }
   if (tokens_.accept("Tuple")) {
     result.kind = Type::Kind::Tuple;
-    tokens_.expect("[");
-    result.elements = marked([&] { return types("]"); });
+    result.elements = marked([&] { return types("[", "]"); });
     return result;
   }
   if (tokens_.accept("List")) {
@@ -303,11 +278,9 @@ Type FunctionParser::type() {
   if (tokens_.accept("Function")) {
     result.kind = Type::Kind::Function;
     tokens_.expect("[");
-    tokens_.expect("(");
-    result.elements = marked([&] { return types(")"); });
+    result.elements = marked([&] { return types("(", ")"); });
     tokens_.expect(",");
-    tokens_.expect("(");
-    result.results = marked([&] { return types(")"); });
+    result.results = marked([&] { return types("(", ")"); });
     tokens_.expect("]");
     return result;
   }
@@ -350,15 +323,6 @@ std::vector<Type> FunctionParser::marked(const std::function<std::vector<Type>()
   const bool before = std::exchange(marking_, true);
   std::vector<Type> list = read();
   marking_ = before;
-  return list;
-}
-
-std::vector<Type> FunctionParser::types(std::string_view closing) {
-  std::vector<Type> list;
-  if (tokens_.accept(closing)) return list;
-  do list.push_back(type());
-  while (tokens_.accept(","));
-  tokens_.expect(closing);
   return list;
 }
 

@@ -1,12 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 
+#include "ir/number_text.h"
 #include "ir/printable.h"
-#include "ir/quote.h"
 #include "ir/text/function_parser.h"
 
 namespace anydim::ir {
@@ -37,10 +36,10 @@ void FunctionParser::statements(Block& block) {
 void FunctionParser::binding(Block& block) {
   std::vector<std::pair<Token, Type>> results;
   if (tokens_.peek().kind == TokenKind::ValueName) {
-    do {
+    tokens_.separated([&] {
       const Token name = tokens_.expect(TokenKind::ValueName, "a name, %name");
       results.emplace_back(name, optional_type());
-    } while (tokens_.accept(","));
+    });
     tokens_.expect("=");
   } else if (tokens_.peek().kind != TokenKind::Identifier) {
     tokens_.expected("a binding (%name = op(...)), 'return' or 'yield'");
@@ -48,8 +47,7 @@ void FunctionParser::binding(Block& block) {
   const Token op = tokens_.peek();
   Binding binding;
   application(binding, block, results.empty() ? std::string_view{} : results[0].first.text);
-  if (tokens_.accept("from"))
-    binding.source = tokens_.expect(TokenKind::String, "the name of a node, quoted").text;
+  binding.source = tokens_.quoted_behind("from", "the name of a node, quoted");
   const int wanted = info(binding.op).results;
   if (wanted >= 0 && static_cast<std::size_t>(wanted) != results.size()) {
     tokens_.fail(op, "{} has {} result{}, this binding names {}", info(binding.op).text, wanted,
@@ -75,8 +73,7 @@ void FunctionParser::bind_statement(Block& block) {
   }
   tokens_.expect("<=");
   binding.dims.push_back(read_dim(tokens_, scope(Symbols::Uses)));
-  if (tokens_.accept("from"))
-    binding.source = tokens_.expect(TokenKind::String, "the name of a node, quoted").text;
+  binding.source = tokens_.quoted_behind("from", "the name of a node, quoted");
   block.bindings.push_back(std::move(binding));
 }
 
@@ -122,10 +119,8 @@ void FunctionParser::application(Binding& binding, Block& block, std::string_vie
   if (*op == Op::constant) {
     binding.attributes.emplace("value", read_tensor(tokens_, result_name, state_.options.files));
   } else if (*op == Op::shape || *op == Op::dim || *op == Op::check) {
-    if (!tokens_.at(")")) {
-      do binding.dims.push_back(read_dim(tokens_, scope(Symbols::Uses)));
-      while (tokens_.accept(","));
-    }
+    if (!tokens_.at(")"))
+      tokens_.separated([&] { binding.dims.push_back(read_dim(tokens_, scope(Symbols::Uses))); });
     if (*op == Op::check && binding.dims.size() != 2) {
       tokens_.fail(name, "check holds two dims against each other, here are {}",
                    binding.dims.size());
@@ -217,7 +212,7 @@ void FunctionParser::attributes(Binding& binding) {
   // After `if(...)`'s keyword comes a block; before it only attributes open a brace.
   if (!tokens_.accept("{")) return;
   if (tokens_.accept("}")) return;
-  do {
+  tokens_.separated([&] {
     const Token name = tokens_.expect(TokenKind::Identifier, "the name of an attribute");
     const AttributeInfo* found = find_attribute(binding.op, name.text);
     if (found == nullptr) {
@@ -232,7 +227,7 @@ void FunctionParser::attributes(Binding& binding) {
     tokens_.expect("=");
     Attribute value = attribute(name, binding, found->kind);
     binding.attributes.emplace(name.text, std::move(value));
-  } while (tokens_.accept(","));
+  });
   tokens_.expect("}");
 }
 
@@ -250,42 +245,27 @@ void FunctionParser::refuse_symbol(const Token& name, const Binding& binding) {
 
 Attribute FunctionParser::attribute(const Token& name, const Binding& binding,
                                     AttributeInfo::Kind kind) {
+  const auto integer = [&] {
+    refuse_symbol(name, binding);
+    return read_integer(tokens_, "an integer");
+  };
+  const auto real = [&] {
+    refuse_symbol(name, binding);
+    return this->real();
+  };
   switch (kind) {
-    case AttributeInfo::Kind::Integer:
-      refuse_symbol(name, binding);
-      return read_integer(tokens_, "an integer");
-    case AttributeInfo::Kind::Real: refuse_symbol(name, binding); return real();
+    case AttributeInfo::Kind::Integer: return integer();
+    case AttributeInfo::Kind::Real: return real();
     case AttributeInfo::Kind::String:
       return tokens_.expect(TokenKind::String, "a quoted string").text;
-    case AttributeInfo::Kind::Integers: return integers(name, binding);
-    case AttributeInfo::Kind::Reals: {
-      std::vector<double> list;
-      tokens_.expect("(");
-      if (tokens_.accept(")")) return list;
-      do {
-        refuse_symbol(name, binding);
-        list.push_back(real());
-      } while (tokens_.accept(","));
-      tokens_.expect(")");
-      return list;
-    }
+    case AttributeInfo::Kind::Integers:
+      refuse_symbol(name, binding);
+      return tokens_.list("(", integer, ")");
+    case AttributeInfo::Kind::Reals: return tokens_.list("(", real, ")");
     case AttributeInfo::Kind::DType: return read_dtype(tokens_);
     case AttributeInfo::Kind::Tensor: return read_tensor(tokens_, {}, state_.options.files);
   }
   tokens_.expected("the value of an attribute");
-}
-
-std::vector<std::int64_t> FunctionParser::integers(const Token& name, const Binding& binding) {
-  std::vector<std::int64_t> list;
-  refuse_symbol(name, binding);
-  tokens_.expect("(");
-  if (tokens_.accept(")")) return list;
-  do {
-    refuse_symbol(name, binding);
-    list.push_back(read_integer(tokens_, "an integer"));
-  } while (tokens_.accept(","));
-  tokens_.expect(")");
-  return list;
 }
 
 double FunctionParser::real() {
@@ -294,27 +274,21 @@ double FunctionParser::real() {
   if (tokens_.accept("inf")) return sign * std::numeric_limits<double>::infinity();
   if (tokens_.accept("nan")) return std::copysign(std::numeric_limits<double>::quiet_NaN(), sign);
   const Token token = tokens_.expect(TokenKind::Number, "a number");
-  double value = 0;
-  const auto [end, error] =
-      std::from_chars(token.text.data(), token.text.data() + token.text.size(), value);
-  if (end != token.text.data() + token.text.size() || error != std::errc{}) {
+  const auto value = parsed_number<double>(token.text);
+  if (!value)
     tokens_.fail(begin, "'{}' is not a 64-bit floating-point number", printable(token.text));
-  }
-  return sign * value;
+  return sign * *value;
 }
 
 // [s0 = n, s1 = 2*n]
 void FunctionParser::region_dims(Binding& binding) {
   tokens_.expect("[");
-  do {
-    if (tokens_.peek().kind != TokenKind::Identifier && tokens_.peek().kind != TokenKind::String) {
-      tokens_.expected("a symbol of the region");
-    }
-    const Token name = tokens_.take();
+  tokens_.separated([&] {
+    const Token name = read_symbol_name(tokens_, "a symbol of the region");
     tokens_.expect("=");
     binding.dims.push_back(read_dim(tokens_, scope(Symbols::Uses)));
     state_.references[binding.callee].symbols.push_back(name);
-  } while (tokens_.accept(","));
+  });
   tokens_.expect("]");
 }
 
@@ -333,20 +307,15 @@ void FunctionParser::blocks(Binding& binding) {
 Block FunctionParser::nested_block() {
   const TokenStream::Nesting nesting(tokens_);
   Block block;
-  if (tokens_.accept("(") && !tokens_.accept(")")) {
-    do {
-      const Token name = tokens_.expect(TokenKind::ValueName, "a parameter of the block, %name");
-      block.parameters.push_back(define(name, optional_type()));
-    } while (tokens_.accept(","));
-    tokens_.expect(")");
-  }
+  const auto parameter = [this] {
+    const Token name = tokens_.expect(TokenKind::ValueName, "a parameter of the block, %name");
+    return define(name, optional_type());
+  };
+  if (tokens_.at("(")) block.parameters = tokens_.list("(", parameter, ")");
   tokens_.expect("{");
   statements(block);
   if (!tokens_.accept("yield")) tokens_.expected("'yield'");
-  if (!tokens_.at("}")) {
-    do block.results.push_back(operand(block));
-    while (tokens_.accept(","));
-  }
+  if (!tokens_.at("}")) tokens_.separated([&] { block.results.push_back(operand(block)); });
   tokens_.expect("}");
   return block;
 }

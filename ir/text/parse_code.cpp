@@ -9,7 +9,7 @@ Code CodeParser::code(std::vector<std::size_t>& instructions) {
   code.name = tokens_.expect(TokenKind::GlobalName, "the name of a function, @name").text;
   tokens_.expect(",");
   code.slots = number("how many slots there are");
-  words({"slots", ","});
+  tokens_.expect_all("slots", ",");
   const std::size_t begin = tokens_.peek().offset;
   const std::int32_t leaves = number("how many leaves there are");
   if (leaves > code.slots) tokens_.fail(begin, "there are no more leaves than slots");
@@ -64,9 +64,8 @@ void CodeParser::symbol(Code& code) {
   if (leaf < 0 || static_cast<std::size_t>(leaf) >= code.leaf_symbols.size())
     tokens_.fail(token, "expected one of {} leaves", code.leaf_symbols.size());
   tokens_.expect("=");
-  if (tokens_.peek().kind != TokenKind::Identifier && tokens_.peek().kind != TokenKind::String)
-    tokens_.expected("the name of a symbol");
-  code.leaf_symbols[static_cast<std::size_t>(leaf)] = tokens_.take().text;
+  code.leaf_symbols[static_cast<std::size_t>(leaf)] =
+      read_symbol_name(tokens_, "the name of a symbol").text;
 }
 
 void CodeParser::placed(Code& code) {
@@ -81,7 +80,7 @@ void CodeParser::placed(Code& code) {
     placed.place = tokens_.accept("constant") ? Place::Constant : Place::Input;
     placed.index = number("its number");
   } else if (tokens_.accept("arena")) {
-    words({"of", "stage"});
+    tokens_.expect_all("of", "stage");
     placed.segment = number("the number of a stage");
     placed.offset = slot("at");
     tokens_.expect(",");
@@ -90,7 +89,7 @@ void CodeParser::placed(Code& code) {
   } else if (tokens_.accept("output")) {
     placed.place = Place::Output;
     placed.index = number("the number of an output");
-    words({"of", "stage"});
+    tokens_.expect_all("of", "stage");
     placed.segment = number("the number of a stage");
     tokens_.expect(",");
     placed.bytes = slot();
@@ -215,9 +214,7 @@ Code::Instruction CodeParser::call() {
 
 Code::Instruction CodeParser::to_slot(Slot to) {
   tokens_.expect("=");
-  if (tokens_.accept("length")) {
-    return Code::ListLength{buffer("of"), to};
-  }
+  if (tokens_.accept("length")) return Code::ListLength{buffer("of"), to};
   if (!tokens_.accept("fetch")) tokens_.expected("'fetch' or 'length'");
   Code::Fetch fetch;
   fetch.slot = to;

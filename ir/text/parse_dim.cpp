@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "ir/printable.h"
+#include "ir/quote.h"
 
 namespace anydim::ir {
 namespace {
@@ -203,15 +204,12 @@ Comparison read_comparison(TokenStream& tokens) {
 }
 
 std::vector<Dim> read_dims(TokenStream& tokens, const DimScope& scope) {
-  std::vector<Dim> dims;
-  tokens.expect("(");
-  if (tokens.accept(")")) return dims;
-  do dims.push_back(read_dim(tokens, scope));
-  while (tokens.accept(","));
-  tokens.expect(")");
-  return dims;
+  return tokens.list("(", [&] { return read_dim(tokens, scope); }, ")");
 }
 
+namespace {
+
+// What follows the name of a symbol: its range and what else is known of it.
 SymbolInfo read_symbol_info(TokenStream& tokens, const DimScope& scope) {
   SymbolInfo symbol;
   if (tokens.accept("in")) {
@@ -232,9 +230,27 @@ SymbolInfo read_symbol_info(TokenStream& tokens, const DimScope& scope) {
   }
   if (tokens.accept("below")) symbol.below = read_dim(tokens, scope);
   symbol.unbacked = tokens.accept("unbacked");
-  if (tokens.accept("because"))
-    symbol.reason = tokens.expect(TokenKind::String, "the reason of the range, quoted").text;
+  symbol.reason = tokens.quoted_behind("because", "the reason of the range, quoted");
   return symbol;
+}
+
+}  // namespace
+
+Token read_symbol_name(TokenStream& tokens, std::string_view what) {
+  const TokenKind kind = tokens.peek().kind;
+  if (kind != TokenKind::Identifier && kind != TokenKind::String) tokens.expected(what);
+  return tokens.take();
+}
+
+void read_where_clause(TokenStream& tokens, const DimScope& scope, SymbolTable& symbols) {
+  if (!tokens.accept("where")) return;
+  tokens.separated([&] {
+    const Token name = read_symbol_name(tokens, "the name of a symbol");
+    if (name.text.empty()) tokens.fail(name, "a symbol has a name");
+    if (symbols.contains(name.text))
+      tokens.fail(name, "symbol {} is declared twice", symbol_text(name.text));
+    symbols.declare(name.text, read_symbol_info(tokens, scope));
+  });
 }
 
 std::int64_t read_integer(TokenStream& tokens, std::string_view what) {

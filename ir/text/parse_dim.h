@@ -28,8 +28,10 @@ std::vector<Dim> read_dims(TokenStream& tokens, const DimScope& scope);
 
 // One of == != < <=
 Comparison read_comparison(TokenStream& tokens);
-// What follows the name of a symbol in a where clause: its range and what else is known of it.
-SymbolInfo read_symbol_info(TokenStream& tokens, const DimScope& scope);
+// A bare or quoted name; `what`: what is expected.
+Token read_symbol_name(TokenStream& tokens, std::string_view what);
+// "where" symbol range {"," symbol range}, if it follows, into the table.
+void read_where_clause(TokenStream& tokens, const DimScope& scope, SymbolTable& symbols);
 
 // A number with an optional minus sign, in the range of int64.
 std::int64_t read_integer(TokenStream& tokens, std::string_view what);

@@ -1,11 +1,10 @@
 #include "ir/text/parse_program.h"
 
-#include <algorithm>
-#include <charconv>
 #include <memory>
 #include <utility>
 
 #include "ir/loops/loop_text_reader.h"
+#include "ir/number_text.h"
 #include "ir/quote.h"
 #include "ir/region.h"
 #include "ir/shapes/relation_text.h"
@@ -39,12 +38,9 @@ class ProgramParser : CodeParser {
     tokens_.expect("ceiling");
     // Elements of the entry's tensors, by their numbers in the module that was lowered.
     scope_.value = [this](const Token& name) {
-      ValueId id = 0;
-      const char* end = name.text.data() + name.text.size();
-      const auto [stop, error] = std::from_chars(name.text.data(), end, id);
-      if (stop != end || error != std::errc{})
-        tokens_.fail(name, "expected the number of a tensor, as %7");
-      return id;
+      const auto id = parsed_number<ValueId>(name.text);
+      if (!id) tokens_.fail(name, "expected the number of a tensor, as %7");
+      return *id;
     };
     program_.arena_ceiling = dim();
     scope_.value = nullptr;
@@ -93,9 +89,9 @@ class ProgramParser : CodeParser {
       layout.name = string("the name of the layout, quoted");
       layout.fields = list([this] { return read_integer(tokens_, "a field of the layout"); });
       constant.layout = std::move(layout);
-      words({"for", "parameter"});
+      tokens_.expect_all("for", "parameter");
       constant.parameter = number("the number of a parameter");
-      words({"of", "kernel"});
+      tokens_.expect_all("of", "kernel");
       constant.region = number("the number of a kernel");
     }
     program_.constants.push_back(std::move(constant));
@@ -131,7 +127,7 @@ class ProgramParser : CodeParser {
         entry.kernel = bucket();
         continue;
       }
-      words({"tuned", ","});
+      tokens_.expect_all("tuned", ",");
       const bool measured = tokens_.accept("measured");
       if (!measured) tokens_.expect("predicted");
       entry.origin = measured ? EntryOrigin::TunedMeasured : EntryOrigin::TunedPredicted;

@@ -1,13 +1,16 @@
 #include "ir/text/print.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <functional>
 #include <optional>
 #include <set>
+#include <span>
 #include <type_traits>
+#include <utility>
 
+#include "ir/number_text.h"
 #include "ir/quote.h"
 #include "ir/renumber.h"
 #include "ir/text/policy_text.h"
@@ -15,13 +18,6 @@
 
 namespace anydim::ir {
 namespace {
-
-template <typename Number>
-void append_number(std::string& out, Number value) {
-  std::array<char, 40> buffer;
-  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
-  out.append(buffer.data(), result.ptr);
-}
 
 // The label in front of a block.
 std::string_view block_label(Op op, std::size_t index) {
@@ -32,15 +28,8 @@ std::string_view block_label(Op op, std::size_t index) {
 // Without its reason.
 void append_symbol_info(std::string& out, const SymbolInfo& symbol,
                         const std::function<void(const Dim&)>& append_dim) {
-  out += " in [";
-  append_number(out, symbol.low);
-  out += ", ";
-  append_number(out, symbol.high);
-  out += ']';
-  if (symbol.multiple != 1) {
-    out += " multiple ";
-    append_number(out, symbol.multiple);
-  }
+  out += fmt::format(" in [{}, {}]", symbol.low, symbol.high);
+  if (symbol.multiple != 1) out += fmt::format(" multiple {}", symbol.multiple);
   if (symbol.below) {
     out += " below ";
     append_dim(*symbol.below);
@@ -57,49 +46,37 @@ class FunctionPrinter {
 
   // `region`: whose body it is, if any.
   void definition(std::string_view keyword, const std::string& name, const Region* region) {
-    if (!canonical_) {
-      out_ += keyword;
-      out_ += ' ';
-      out_ += global_text(name);
-    }
-    out_ += '(';
-    for (std::size_t i = 0; i < function_.body.parameters.size(); ++i) {
-      if (i > 0) out_ += ", ";
-      if (region != nullptr && region->is_weight(i))
-        out_ += region->is_weight_of_4_bits(i) ? "weight i4 " : "weight ";
-      typed_value(function_.body.parameters[i]);
-    }
-    out_ += ')';
+    if (!canonical_) write(keyword, ' ', global_text(name));
+    std::size_t position = 0;
+    list('(', function_.body.parameters, ')', [&](ValueId id) {
+      if (region != nullptr && region->is_weight(position))
+        out_ += region->is_weight_of_4_bits(position) ? "weight i4 " : "weight ";
+      ++position;
+      typed_value(id);
+    });
     if (!canonical_) result_types();
     where();
     out_ += " {\n";
     bindings(function_.body, 1);
     indent(1);
-    out_ += "return";
-    for (std::size_t i = 0; i < function_.body.results.size(); ++i) {
-      const ValueId id = function_.body.results[i];
-      out_ += i == 0 ? " " : ", ";
+    out_ += function_.body.results.empty() ? "return" : "return ";
+    std::size_t result = 0;
+    separated(function_.body.results, [&](ValueId id) {
       value(id);
-      if (!canonical_) result_name(keyword, i);
-    }
+      if (!canonical_) result_name(keyword, result);
+      ++result;
+    });
     out_ += "\n}\n";
   }
 
   void binding(const Binding& binding, int depth, bool with_blocks) {
-    for (std::size_t i = 0; i < binding.results.size(); ++i) {
-      if (i > 0) out_ += ", ";
-      typed_value(binding.results[i]);
-    }
+    separated(binding.results, [this](ValueId id) { typed_value(id); });
     if (!binding.results.empty()) out_ += " = ";
     application(binding);
-    if (!canonical_ && !binding.source.empty()) {
-      out_ += " from ";
-      out_ += quote(binding.source);
-    }
+    if (!canonical_ && !binding.source.empty()) write(" from ", quote(binding.source));
     if (!with_blocks) return;
     for (std::size_t i = 0; i < binding.blocks.size(); ++i) {
-      out_ += ' ';
-      out_ += block_label(binding.op, i);
+      write(' ', block_label(binding.op, i));
       block(binding.blocks[i], depth);
     }
   }
@@ -110,27 +87,13 @@ class FunctionPrinter {
       case Type::Kind::Tensor:
         out_ += "Tensor[";
         dims(type.tensor.dims);
-        out_ += ", ";
-        out_ += name_of(type.tensor.dtype);
-        out_ += ']';
+        write(", ", name_of(type.tensor.dtype), ']');
         return;
-      case Type::Kind::Tuple:
-        out_ += "Tuple[";
-        types(type.elements);
-        out_ += ']';
-        return;
-      case Type::Kind::List:
-        out_ += "List[";
-        types(type.elements);
-        out_ += ']';
-        return;
+      case Type::Kind::Tuple: return types("Tuple[", type.elements, ']');
+      case Type::Kind::List: return types("List[", type.elements, ']');
       case Type::Kind::Function:
-        out_ += "Function[(";
-        types(type.elements);
-        out_ += "), (";
-        types(type.results);
-        out_ += ")]";
-        return;
+        types("Function[(", type.elements, ')');
+        return types(", (", type.results, ")]");
     }
   }
 
@@ -162,6 +125,27 @@ class FunctionPrinter {
 
  private:
   static constexpr std::uint32_t unnumbered = ~std::uint32_t{0};
+
+  template <typename... Parts>
+  void write(const Parts&... parts) {
+    ((out_ += parts), ...);
+  }
+
+  template <typename List, typename Append>
+  void separated(const List& list, Append&& append) {
+    bool first = true;
+    for (const auto& one : list) {
+      if (!std::exchange(first, false)) out_ += ", ";
+      append(one);
+    }
+  }
+
+  template <typename Open, typename List, typename Close, typename Append>
+  void list(const Open& open, const List& list, const Close& close, Append&& append) {
+    out_ += open;
+    separated(list, append);
+    out_ += close;
+  }
 
   void indent(int depth) { out_.append(2 * static_cast<std::size_t>(depth), ' '); }
 
@@ -205,20 +189,13 @@ class FunctionPrinter {
     type(known);
   }
 
-  void dims(const std::vector<Dim>& list) {
-    out_ += '(';
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      if (i > 0) out_ += ", ";
-      dim(list[i]);
-    }
-    out_ += ')';
+  void dims(const std::vector<Dim>& all) {
+    list('(', all, ')', [this](const Dim& one) { dim(one); });
   }
 
-  void types(const std::vector<Type>& list) {
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      if (i > 0) out_ += ", ";
-      type(list[i]);
-    }
+  template <typename Open, typename Close>
+  void types(const Open& open, const std::vector<Type>& all, const Close& close) {
+    list(open, all, close, [this](const Type& one) { type(one); });
   }
 
   bool mentions_closed(const Dim& dim) const {
@@ -245,13 +222,9 @@ class FunctionPrinter {
     }
     closed_.emplace();
     for (const DimLeaf& leaf : leaves) closed_->insert(leaf.symbol);
-    out_ += " -> ";
-    if (results.size() > 1) out_ += '(';
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      if (i > 0) out_ += ", ";
-      type(function_.values[results[i]].type);
-    }
-    if (results.size() > 1) out_ += ')';
+    const bool several = results.size() > 1;
+    list(several ? " -> (" : " -> ", results, several ? ")" : "",
+         [this](ValueId id) { type(function_.values[id].type); });
     closed_.reset();
   }
 
@@ -270,10 +243,7 @@ class FunctionPrinter {
       const SymbolInfo& symbol = *function_.symbols.find(names[i]);
       out_ += symbol_text(names[i]);
       append_symbol_info(out_, symbol, [this](const Dim& below) { dim(below); });
-      if (!symbol.reason.empty() && !canonical_) {
-        out_ += " because ";
-        out_ += quote(symbol.reason);
-      }
+      if (!symbol.reason.empty() && !canonical_) write(" because ", quote(symbol.reason));
     }
   }
 
@@ -285,9 +255,7 @@ class FunctionPrinter {
     const bool usual = keyword == "region"
                            ? name.empty()
                            : id < function_.values.size() && function_.values[id].name == name;
-    if (usual) return;
-    out_ += " as ";
-    out_ += quote(name);
+    if (!usual) write(" as ", quote(name));
   }
 
   void bindings(const Block& block, int depth) {
@@ -299,23 +267,13 @@ class FunctionPrinter {
   }
 
   void block(const Block& block, int depth) {
-    if (!block.parameters.empty()) {
-      out_ += '(';
-      for (std::size_t i = 0; i < block.parameters.size(); ++i) {
-        if (i > 0) out_ += ", ";
-        typed_value(block.parameters[i]);
-      }
-      out_ += ')';
-    }
+    if (!block.parameters.empty())
+      list('(', block.parameters, ')', [this](ValueId id) { typed_value(id); });
     out_ += " {\n";
     bindings(block, depth + 1);
     indent(depth + 1);
-    out_ += "yield";
-    for (std::size_t i = 0; i < block.results.size(); ++i) {
-      out_ += i == 0 ? " " : ", ";
-      value(block.results[i]);
-    }
-    out_ += '\n';
+    list(block.results.empty() ? "yield" : "yield ", block.results, '\n',
+         [this](ValueId id) { value(id); });
     indent(depth);
     out_ += '}';
   }
@@ -328,22 +286,14 @@ class FunctionPrinter {
       callee(binding);
     }
     out_ += '(';
-    bool first = true;
-    const auto separate = [&] {
-      if (!first) out_ += ", ";
-      first = false;
-    };
-    for (const ValueId id : binding.operands) {
-      separate();
-      value(id);
-    }
-    if (binding.op == Op::shape || binding.op == Op::dim || binding.op == Op::check) {
-      for (const Dim& item : binding.dims) {
-        separate();
-        dim(item);
-      }
+    separated(binding.operands, [this](ValueId id) { value(id); });
+    const bool lists_dims =
+        binding.op == Op::shape || binding.op == Op::dim || binding.op == Op::check;
+    const bool follows = (lists_dims && !binding.dims.empty()) || binding.op == Op::check_shape;
+    if (follows && !binding.operands.empty()) out_ += ", ";
+    if (lists_dims) {
+      separated(binding.dims, [this](const Dim& one) { dim(one); });
     } else if (binding.op == Op::check_shape) {
-      separate();
       dims(binding.dims);
     } else if (binding.op == Op::constant) {
       value_of_constant(binding);
@@ -372,30 +322,24 @@ class FunctionPrinter {
   void callee(const Binding& binding) {
     const auto name = [&](const auto& list) {
       out_ += binding.callee < list.size() ? global_text(list[binding.callee].name)
-                                           : "@<" + std::to_string(binding.callee) + ">";
+                                           : fmt::format("@<{}>", binding.callee);
     };
-    if (module_ == nullptr) {
-      out_ += "@<" + std::to_string(binding.callee) + ">";
-    } else if (binding.op != Op::region) {
-      name(module_->functions);
-    } else {
-      name(module_->regions);
-    }
+    if (module_ == nullptr) name(std::span<const Function>());  // none is known
+    else if (binding.op == Op::region) name(module_->regions);
+    else name(module_->functions);
   }
 
   void region_dims(const Binding& binding) {
     const Region* region = module_ != nullptr && binding.callee < module_->regions.size()
                                ? &module_->regions[binding.callee]
                                : nullptr;
-    out_ += " [";
-    for (std::size_t i = 0; i < binding.dims.size(); ++i) {
-      if (i > 0) out_ += ", ";
+    std::size_t i = 0;
+    list(" [", binding.dims, ']', [&](const Dim& given) {
       const bool named = region != nullptr && i < region->body.symbols.names().size();
-      out_ += named ? symbol_text(region->body.symbols.names()[i]) : "<" + std::to_string(i) + ">";
-      out_ += " = ";
-      dim(binding.dims[i]);
-    }
-    out_ += ']';
+      write(named ? symbol_text(region->body.symbols.names()[i]) : fmt::format("<{}>", i), " = ");
+      ++i;
+      dim(given);
+    });
   }
 
   void value_of_constant(const Binding& binding) {
@@ -414,10 +358,7 @@ class FunctionPrinter {
       if (binding.op == Op::constant && name == "value" &&
           std::holds_alternative<Tensor>(attribute))
         continue;
-      out_ += first ? " {" : ", ";
-      first = false;
-      out_ += name;
-      out_ += " = ";
+      write(std::exchange(first, false) ? " {" : ", ", name, " = ");
       std::visit([this](const auto& held) { attribute_value(held); }, attribute);
     }
     if (!first) out_ += '}';
@@ -434,12 +375,7 @@ class FunctionPrinter {
     } else if constexpr (std::is_same_v<Held, Tensor>) {
       append_tensor(out_, held, {});
     } else {
-      out_ += '(';
-      for (std::size_t i = 0; i < held.size(); ++i) {
-        if (i > 0) out_ += ", ";
-        append_number(out_, held[i]);
-      }
-      out_ += ')';
+      list('(', held, ')', [this](auto number) { append_number(out_, number); });
     }
   }
 
@@ -453,6 +389,14 @@ class FunctionPrinter {
   std::vector<ValueId> ranks_;                   // the inverse of order_
   std::optional<std::set<std::string>> closed_;  // while result types print: symbols that stay open
 };
+
+template <typename Write>
+std::string printed(const Module* module, const Function& function, Write&& write) {
+  std::string out;
+  FunctionPrinter printer(out, module, function, false);
+  write(printer);
+  return out;
+}
 
 }  // namespace
 
@@ -468,39 +412,30 @@ std::string print(const std::vector<PolicyChoice>& policies) {
 
 std::string print(const Module& module) {
   std::string out = print(module.policies);
-  for (const Function& function : module.functions) {
+  const auto append = [&](const auto& definition) {
     if (!out.empty()) out += '\n';
-    FunctionPrinter(out, &module, function, false).definition("fn", function.name, nullptr);
-  }
-  for (const Region& region : module.regions) {
-    if (!out.empty()) out += '\n';
-    FunctionPrinter(out, &module, region.body, false).definition("region", region.name, &region);
-  }
+    out += print(module, definition);
+  };
+  std::ranges::for_each(module.functions, append);
+  std::ranges::for_each(module.regions, append);
   return out;
 }
 
 std::string print(const Module& module, const Function& function) {
-  std::string out;
-  FunctionPrinter(out, &module, function, false).definition("fn", function.name, nullptr);
-  return out;
+  return printed(&module, function,
+                 [&](FunctionPrinter& out) { out.definition("fn", function.name, nullptr); });
 }
 
 std::string print(const Module& module, const Region& region) {
-  std::string out;
-  FunctionPrinter(out, &module, region.body, false).definition("region", region.name, &region);
-  return out;
+  return printed(&module, region.body,
+                 [&](FunctionPrinter& out) { out.definition("region", region.name, &region); });
 }
 
 std::string print(const Module& module, const Function& function, const Binding& binding) {
-  std::string out;
-  FunctionPrinter(out, &module, function, false).binding(binding, 0, false);
-  return out;
+  return printed(&module, function, [&](FunctionPrinter& out) { out.binding(binding, 0, false); });
 }
 
-std::string print(const Type& type) {
-  const Function none;
-  return print(none, type);
-}
+std::string print(const Type& type) { return print(Function(), type); }
 
 std::string print(const SymbolTable& symbols) {
   std::string out;
@@ -514,15 +449,11 @@ std::string print(const SymbolTable& symbols) {
 }
 
 std::string print(const Function& function, const Type& type) {
-  std::string out;
-  FunctionPrinter(out, nullptr, function, false).type(type);
-  return out;
+  return printed(nullptr, function, [&](FunctionPrinter& out) { out.type(type); });
 }
 
 std::string print(const Function& function, const Dim& dim) {
-  std::string out;
-  FunctionPrinter(out, nullptr, function, false).dim(dim);
-  return out;
+  return printed(nullptr, function, [&](FunctionPrinter& out) { out.dim(dim); });
 }
 
 std::string print(const Tensor& tensor) {

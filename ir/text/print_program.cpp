@@ -5,7 +5,6 @@
 
 #include <variant>
 
-#include "ir/dims/relation.h"
 #include "ir/error.h"
 #include "ir/loops/loop_form_text.h"
 #include "ir/program.h"

@@ -3,7 +3,6 @@
 
 #include <charconv>
 #include <cstdint>
-#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -44,9 +43,6 @@ class ProgramReader {
     if (value < INT32_MIN || value > INT32_MAX) tokens_.fail(token, "no tensor has such an axis");
     return static_cast<std::int32_t>(value);
   }
-  void words(std::initializer_list<std::string_view> all) {
-    for (const std::string_view word : all) tokens_.expect(word);
-  }
   void next_number(std::size_t wanted, std::string_view what) {
     const Token token = tokens_.peek();
     if (static_cast<std::size_t>(number(what)) != wanted)
@@ -70,18 +66,12 @@ class ProgramReader {
   Slot slot() { return lettered('s', "a slot, as s3, or '-'"); }
   std::int32_t buffer() { return lettered('b', "a buffer, as b3, or '-'"); }
   // The same behind a word.
-  Slot slot(std::string_view word) { return words({word}), slot(); }
-  std::int32_t buffer(std::string_view word) { return words({word}), buffer(); }
+  Slot slot(std::string_view word) { return tokens_.expect(word), slot(); }
+  std::int32_t buffer(std::string_view word) { return tokens_.expect(word), buffer(); }
 
   template <typename Read>
   auto list(Read&& read) {
-    std::vector<decltype(read())> all;
-    tokens_.expect("(");
-    if (tokens_.accept(")")) return all;
-    do all.push_back(read());
-    while (tokens_.accept(","));
-    tokens_.expect(")");
-    return all;
+    return tokens_.list("(", read, ")");
   }
   std::vector<Slot> slots() {
     return list([this] { return slot(); });
@@ -89,8 +79,10 @@ class ProgramReader {
   std::vector<std::int32_t> buffers() {
     return list([this] { return buffer(); });
   }
-  std::vector<Slot> slots(std::string_view word) { return words({word}), slots(); }
-  std::vector<std::int32_t> buffers(std::string_view word) { return words({word}), buffers(); }
+  std::vector<Slot> slots(std::string_view word) { return tokens_.expect(word), slots(); }
+  std::vector<std::int32_t> buffers(std::string_view word) {
+    return tokens_.expect(word), buffers();
+  }
   template <typename Read>
   std::vector<std::pair<std::int32_t, std::int32_t>> copies(Read&& read) {
     return list([&] {
@@ -115,16 +107,14 @@ class ProgramReader {
     return list([this] {
       Code::Opened one;
       one.slot = slot();
-      words({"=", "result"});
+      tokens_.expect_all("=", "result");
       one.result = number("the number of a result");
       tokens_.expect("axis");
       one.axis = number("an axis");
       return one;
     });
   }
-  std::string source() {
-    return tokens_.accept("from") ? string("the node in the model, quoted") : std::string();
-  }
+  std::string source() { return tokens_.quoted_behind("from", "the node in the model, quoted"); }
 
   ParseState state_;
   TokenStream& tokens_ = state_.tokens;

@@ -1,15 +1,15 @@
 #include "ir/text/tensor_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <array>
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "ir/error.h"
+#include "ir/number_text.h"
 #include "ir/printable.h"
 #include "ir/quote.h"
 #include "ir/random_tensor.h"
@@ -21,13 +21,6 @@ namespace {
 
 constexpr std::string_view base64_digits =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-template <typename Number>
-void append_number(std::string& out, Number value) {
-  std::array<char, 40> buffer;
-  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
-  out.append(buffer.data(), result.ptr);
-}
 
 // Bits of the quiet NaN that `nan` stands for.
 std::uint64_t usual_nan(DType dtype) {
@@ -101,13 +94,7 @@ void append_contents(std::string& out, const Tensor& tensor) {
 }
 
 void append_type(std::string& out, const Tensor& tensor) {
-  out += name_of(tensor.dtype());
-  out += " (";
-  for (std::size_t i = 0; i < tensor.rank(); ++i) {
-    if (i > 0) out += ", ";
-    append_number(out, tensor.dims()[i]);
-  }
-  out += ") ";
+  out += fmt::format("{} ({}) ", name_of(tensor.dtype()), fmt::join(tensor.dims(), ", "));
 }
 
 class TensorReader {
@@ -118,12 +105,7 @@ class TensorReader {
   Tensor read() {
     begin_ = tokens_.peek().offset;
     dtype_ = read_dtype(tokens_);
-    tokens_.expect("(");
-    if (!tokens_.accept(")")) {
-      do dims_.push_back(read_integer(tokens_, "an extent"));
-      while (tokens_.accept(","));
-      tokens_.expect(")");
-    }
+    dims_ = tokens_.list("(", [this] { return read_integer(tokens_, "an extent"); }, ")");
     tokens_.accept("=");  // `x: f32 (2) = [1, 2]` reads well in inputs of tests
     try {
       byte_count(dtype_, dims_);
@@ -159,13 +141,12 @@ class TensorReader {
     std::vector<std::byte> bytes;
     tokens_.expect("[");
     std::int64_t count = 0;
-    if (!tokens_.accept("]")) {
-      do {
+    if (!tokens_.at("]"))
+      tokens_.separated([&] {
         element(bytes);
         ++count;
-      } while (tokens_.accept(","));
-      tokens_.expect("]");
-    }
+      });
+    tokens_.expect("]");
     if (count != element_count(dims_)) {
       tokens_.fail(begin_, "a tensor {} has {} elements, this one lists {}", shape_text(),
                    element_count(dims_), count);
@@ -174,11 +155,7 @@ class TensorReader {
   }
 
   std::string shape_text() const {
-    std::string text(name_of(dtype_));
-    text += " (";
-    for (std::size_t i = 0; i < dims_.size(); ++i)
-      text += fmt::format("{}{}", i == 0 ? "" : ", ", dims_[i]);
-    return text + ")";
+    return fmt::format("{} ({})", name_of(dtype_), fmt::join(dims_, ", "));
   }
 
   void append_bits(std::vector<std::byte>& bytes, std::uint64_t bits) {
@@ -313,17 +290,14 @@ class TensorReader {
     tokens_.take();
     tokens_.expect("(");
     const Token token = tokens_.expect(TokenKind::Number, "the seed");
-    std::uint64_t seed = 0;
-    const auto [end, error] =
-        std::from_chars(token.text.data(), token.text.data() + token.text.size(), seed);
-    if (error != std::errc{} || end != token.text.data() + token.text.size()) {
+    const auto seed = parsed_number<std::uint64_t>(token.text);
+    if (!seed)
       tokens_.fail(token, "the seed '{}' is not an unsigned 64-bit integer", printable(token.text));
-    }
-    std::string key(name_);
-    if (tokens_.accept(","))
-      key = tokens_.expect(TokenKind::String, "the name that keys the numbers, quoted").text;
+    const std::string key =
+        tokens_.at(",") ? tokens_.quoted_behind(",", "the name that keys the numbers, quoted")
+                        : std::string(name_);
     tokens_.expect(")");
-    return random_tensor(dtype_, dims_, seed, key);
+    return random_tensor(dtype_, dims_, *seed, key);
   }
 
   Tensor file() {

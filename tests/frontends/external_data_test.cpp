@@ -157,14 +157,14 @@ TEST_F(ExternalDataTest, WalkWithoutOpenat2) {
   fs::create_symlink("weights.bin", folder_ / "link.bin");
   fs::create_directory_symlink("data", folder_ / "linked");
   const FileDescriptor folder(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  EXPECT_TRUE(open_without_links(folder, "weights.bin").is_open());
-  EXPECT_TRUE(open_without_links(folder, "data/inner.bin").is_open());
-  EXPECT_TRUE(open_without_links(folder, "./data//inner.bin").is_open());
-  EXPECT_FALSE(open_without_links(folder, "link.bin").is_open());
+  EXPECT_TRUE(open_without_links(folder, "weights.bin"));
+  EXPECT_TRUE(open_without_links(folder, "data/inner.bin"));
+  EXPECT_TRUE(open_without_links(folder, "./data//inner.bin"));
+  EXPECT_FALSE(open_without_links(folder, "link.bin"));
   EXPECT_EQ(errno, ELOOP);
-  EXPECT_FALSE(open_without_links(folder, "linked/inner.bin").is_open());
+  EXPECT_FALSE(open_without_links(folder, "linked/inner.bin"));
   EXPECT_EQ(errno, ENOTDIR);
-  EXPECT_FALSE(open_without_links(folder, "absent/inner.bin").is_open());
+  EXPECT_FALSE(open_without_links(folder, "absent/inner.bin"));
   EXPECT_EQ(errno, ENOENT);
 }
 

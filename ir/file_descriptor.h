@@ -8,16 +8,20 @@
 #include <span>
 #include <utility>
 
-namespace anydim::runtime {
+namespace anydim::ir {
 
 class FileDescriptor {
  public:
+  FileDescriptor() = default;  // of none
   explicit FileDescriptor(int number) : number_(number) {}
   ~FileDescriptor() {
     if (number_ >= 0) close(number_);
   }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  FileDescriptor(FileDescriptor&& other) noexcept : number_(other.release()) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
 
   explicit operator bool() const { return number_ >= 0; }
   int number() const { return number_; }
@@ -27,7 +31,7 @@ class FileDescriptor {
   }  // some file systems report a failed write only here
 
  private:
-  int number_;
+  int number_ = -1;
 };
 
 // False with errno set where the system fails, or (errno 0) where a file ends early.
@@ -52,4 +56,4 @@ inline bool write_all(const FileDescriptor& file, std::span<const std::byte> byt
   return true;
 }
 
-}  // namespace anydim::runtime
+}  // namespace anydim::ir
