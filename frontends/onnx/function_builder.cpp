@@ -50,6 +50,9 @@ void FunctionBuilder::rename(ir::ValueId id, std::string name) {
 void FunctionBuilder::add_binding(ir::Binding binding) {
   if (binding.op == ir::Op::constant)
     constants_.emplace(binding.results[0], ir::tensor_attribute(binding, "value"));
+  if (binding.op == ir::Op::dyn_full)
+    if (const auto fill = known_element(binding.operands[0]))
+      fills_.emplace(binding.results[0], *fill);
   infer(binding);
   (blocks_.empty() ? function_.body : blocks_.back()).bindings.push_back(std::move(binding));
 }
@@ -76,6 +79,7 @@ void FunctionBuilder::back_to(const Mark& mark) {
   std::erase_if(element_ranks_, later);
   std::erase_if(element_types_, later);
   std::erase_if(constants_, later);
+  std::erase_if(fills_, later);
   if (random_seed_ && *random_seed_ >= mark.values) {
     random_seed_.reset();
     function_.body.parameters.pop_back();
@@ -188,6 +192,15 @@ ir::Function FunctionBuilder::take() {
 std::optional<std::int64_t> FunctionBuilder::known_element(ir::ValueId id) const {
   const ir::ShapeData& shape_data = shape_data_[id];
   return shape_data && shape_data->size() == 1 ? shape_data->front().constant() : std::nullopt;
+}
+
+std::optional<std::int64_t> FunctionBuilder::every_element(ir::ValueId id) const {
+  if (const auto found = fills_.find(id); found != fills_.end()) return found->second;
+  const ir::ShapeData& elements = shape_data_[id];
+  if (!elements || elements->empty()) return std::nullopt;
+  const ir::Dim& first = elements->front();
+  const auto equal = [&](const ir::Dim& element) { return element == first; };
+  return std::ranges::all_of(*elements, equal) ? first.constant() : std::nullopt;
 }
 
 const ir::Tensor* FunctionBuilder::constant(ir::ValueId id) const {

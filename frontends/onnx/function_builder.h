@@ -87,6 +87,8 @@ class FunctionBuilder {
   bool of_inputs(const ir::Dim& dim) const;
   // The element of a tensor of one integer or bool that depends on no input.
   std::optional<std::int64_t> known_element(ir::ValueId id) const;
+  // The number that every element of a vector of integers is, where that depends on no input.
+  std::optional<std::int64_t> every_element(ir::ValueId id) const;
   ir::Function& function() { return function_; }
   const ir::Function& function() const { return function_; }
   ir::Function take();
@@ -107,6 +109,7 @@ class FunctionBuilder {
   std::vector<ir::Block> blocks_;  // open ones, inner ones last
   std::unordered_set<std::string> names_;
   std::unordered_map<ir::ValueId, ir::Tensor> constants_;  // sharing the bindings' bytes
+  std::unordered_map<ir::ValueId, std::int64_t> fills_;    // of tensors filled with one number
   std::size_t next_number_ = 0;
   std::vector<std::string> placeholders_;
   std::optional<ir::ValueId> random_seed_;

@@ -94,7 +94,10 @@ void import_split_to_sequence(Node& node) {
       const ValueId rounded = node.emit(Op::sub, {node.emit(Op::add, {whole, split}), one_step});
       trips = node.emit(Op::div, {rounded, split});
     } else {
-      sizes = split;
+      // Parts of one size, as PyTorch writes a repeat_interleave, have an extent that is known.
+      if (const auto every = node.every_element(split))
+        size = node.scalar(DType::I64, static_cast<double>(*every));
+      else sizes = split;
       trips = node.emit(Op::gather, {node.emit(Op::shape_of, {split}), zero},
                         {{"axis", std::int64_t{0}}});
     }

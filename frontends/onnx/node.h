@@ -89,6 +89,9 @@ class Node final : public Refusing {
   std::optional<std::int64_t> known_element(ir::ValueId value) const {
     return builder_.known_element(value);
   }  // as FunctionBuilder has it
+  std::optional<std::int64_t> every_element(ir::ValueId value) const {
+    return builder_.every_element(value);
+  }  // as FunctionBuilder has it
   std::size_t rank(ir::ValueId value) const;  // Unsupported where it isn't known yet
   // of a vector, where it is a known constant
   std::optional<std::int64_t> length(ir::ValueId value) const;

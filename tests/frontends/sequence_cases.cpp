@@ -77,6 +77,27 @@ void add_splits(std::vector<SequenceCase>& cases) {
                      {reals({3, 1, 2}, {0, 3, 6, 9, 6, 9})}});
   }
   {
+    // As PyTorch writes a repeat_interleave: parts of one, and a shape that one of them is part of.
+    ModelBuilder builder = with_rows();
+    builder.integers("one", {1}, {1}).integers("width", {1}, {2}).integers("last", {}, {-1});
+    builder.input("repeats", i64, {"n"}).output("y");
+    builder.node("Shape", {"repeats"}, {"count"});
+    builder.node("ConstantOfShape", {"count"}, {"ones"})
+        .tensor("value", i64, {1})
+        .add_int64_data(1);
+    builder.node("SplitToSequence", {"repeats", "ones"}, {"numbers"});
+    builder.node("SplitToSequence", {"x", "ones"}, {"rows"});
+    builder.node("SequenceAt", {"numbers", "last"}, {"times"});
+    builder.node("SequenceAt", {"rows", "last"}, {"row"});
+    builder.node("Concat", {"times", "width"}, {"shape"}).integer("axis", 0);
+    builder.node("Expand", {"row", "shape"}, {"y"});
+    cases.push_back(
+        {"split by a vector of ones",
+         builder,
+         {reals({2, 2}, {0, 1, 2, 3}), Tensor::of<std::int64_t>(DType::I64, {2}, {5, 3})},
+         {reals({3, 2}, {2, 3, 2, 3, 2, 3})}});
+  }
+  {
     // As PyTorch writes an unbind: parts of one, without their axis.
     ModelBuilder builder = with_rows();
     builder.integers("one", {}, {1}).output("column");
