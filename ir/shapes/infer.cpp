@@ -155,6 +155,26 @@ std::optional<Tensor> evaluated(const Function& function, const Binding& binding
   }
 }
 
+// Adds an operand whose elements are known and few, or null for one that is left out; `made` has
+// room for it. False: it is neither.
+bool add_numbers(const OperandFacts& fact, std::vector<Tensor>& made,
+                 std::vector<const Tensor*>& operands) {
+  if (fact.type == nullptr || fact.constant != nullptr) {
+    operands.push_back(fact.constant);
+    return fact.constant == nullptr || fact.constant->elements() <= most_moved;
+  }
+  const auto is_constant = [](const Dim& dim) { return dim.is_constant(); };
+  if (fact.shape_data == nullptr || !*fact.shape_data || !fact.type->is_tensor() ||
+      !few_elements(fact.type->tensor.dims) || !std::ranges::all_of(**fact.shape_data, is_constant))
+    return false;
+  Tensor& tensor =
+      made.emplace_back(fact.type->tensor.dtype, constant_extents(fact.type->tensor.dims));
+  for (std::size_t i = 0; i < (*fact.shape_data)->size(); ++i)
+    tensor.set_integer(static_cast<std::int64_t>(i), *(**fact.shape_data)[i].constant());
+  operands.push_back(&tensor);
+  return true;
+}
+
 std::optional<Tensor> moved_numbers(const Function& function, const Binding& binding,
                                     const TensorType& result, std::span<const OperandFacts> facts) {
   if (!info(binding.op).has(traits::moves) || binding.results.size() != 1 ||
@@ -163,31 +183,25 @@ std::optional<Tensor> moved_numbers(const Function& function, const Binding& bin
   std::vector<Tensor> made;
   made.reserve(facts.size());
   std::vector<const Tensor*> operands;
-  for (const OperandFacts& fact : facts) {
-    if (fact.type == nullptr || fact.constant != nullptr) {
-      if (fact.constant != nullptr && fact.constant->elements() > most_moved) return std::nullopt;
-      operands.push_back(fact.constant);
-      continue;
-    }
-    const auto is_constant = [](const Dim& dim) { return dim.is_constant(); };
-    if (fact.shape_data == nullptr || !*fact.shape_data || !fact.type->is_tensor() ||
-        !few_elements(fact.type->tensor.dims) ||
-        !std::ranges::all_of(**fact.shape_data, is_constant))
-      return std::nullopt;
-    Tensor& tensor =
-        made.emplace_back(fact.type->tensor.dtype, constant_extents(fact.type->tensor.dims));
-    for (std::size_t i = 0; i < (*fact.shape_data)->size(); ++i)
-      tensor.set_integer(static_cast<std::int64_t>(i), *(**fact.shape_data)[i].constant());
-    operands.push_back(&tensor);
-  }
+  for (const OperandFacts& fact : facts)
+    if (!add_numbers(fact, made, operands)) return std::nullopt;
   return evaluated(function, binding, operands);
+}
+
+bool is_one_hot(Op op) { return op == Op::one_hot || op == Op::dyn_one_hot; }
+
+// Whether the operand's elements are what the op moves; others say where to.
+bool is_moved(Op op, std::size_t operand) {
+  if (is_one_hot(op)) return operand == 1 || operand == 2;
+  return operand == 0 || op == Op::concat;
 }
 
 ShapeData moved_dims(const Function& function, const Binding& binding, const TensorType& result,
                      std::span<const OperandFacts> facts) {
   const OpInfo& op = info(binding.op);
   const bool only_moves = op.has(traits::views) || op.has(traits::reshapes) ||
-                          binding.op == Op::concat || binding.op == Op::gather;
+                          binding.op == Op::concat || binding.op == Op::gather ||
+                          is_one_hot(binding.op);
   if (!only_moves || binding.results.size() != 1 || is_float(result.dtype) ||
       !few_elements(result.dims))
     return std::nullopt;
@@ -198,10 +212,8 @@ ShapeData moved_dims(const Function& function, const Binding& binding, const Ten
   std::vector<const Tensor*> operands;
   for (std::size_t i = 0; i < facts.size(); ++i) {
     const OperandFacts& fact = facts[i];
-    const bool is_moved = i == 0 || binding.op == Op::concat;
-    if (!is_moved) {
-      if (fact.type != nullptr && fact.constant == nullptr) return std::nullopt;
-      operands.push_back(fact.constant);
+    if (!is_moved(binding.op, i)) {
+      if (!add_numbers(fact, made, operands)) return std::nullopt;
       continue;
     }
     if (fact.type == nullptr || !fact.type->is_tensor() || is_float(fact.type->tensor.dtype) ||
