@@ -44,8 +44,8 @@ void emit_row_groups(KernelBuilder& kernel, Scope& scope, std::span<const ir::It
                      const TaskPlan& plan, std::int64_t together, const RowGroupBody& body);
 
 // A range of one iteration, gone over in vectors. The rest that fills no whole turn comes vector by
-// vector under a mask, or element by element (width 1) where the target has no masked memory
-// access.
+// vector, the last one under a mask, or element by element (width 1) where the target has no masked
+// memory access.
 struct VectorRange {
   ir::DimLeaf variable;
   llvm::Value* first = nullptr;
