@@ -142,41 +142,37 @@ void emit_vector_turns(KernelBuilder& kernel, Scope& scope, const VectorRange& r
     }
     return;
   }
-  llvm::Value* rest_first = range.first;
-  if (turn > 1) {
+  // The place from which on less is left than `step`.
+  const auto end_of_whole = [&](llvm::Value* first, std::int64_t step) {
     auto& at = kernel.at(scope);
-    llvm::Value* count = at.CreateSub(range.last, range.first);
-    llvm::Value* covered =
-        range.whole ? count : at.CreateSub(count, at.CreateURem(count, kernel.constant(turn)));
-    rest_first = at.CreateAdd(range.first, covered);
-  }
-  if (turn > 1 || range.whole) {
+    llvm::Value* count = at.CreateSub(range.last, first);
+    return at.CreateSub(range.last, at.CreateURem(count, kernel.constant(step)));
+  };
+  const auto whole_turns = [&](llvm::Value* first, llvm::Value* last, unsigned vectors) {
     kernel.for_range(
-        scope, range.first, range.whole ? range.last : rest_first, turn,
+        scope, first, last, std::int64_t{range.width} * vectors,
         [&](Scope& inner, llvm::Value* position) {
           VectorTurn all{range.variable, {}};
           auto& at = kernel.at(inner);
-          for (unsigned copy = 0; copy < range.unroll; ++copy)
+          for (std::int64_t copy = 0; copy < vectors; ++copy)
             all.vectors.push_back(
                 {copy == 0
                      ? position
-                     : at.CreateAdd(position, kernel.constant(std::int64_t{copy} * range.width), "",
-                                    true, true),
+                     : at.CreateAdd(position, kernel.constant(copy * range.width), "", true, true),
                  lanes(nullptr)});
           body(inner, all);
         });
-    if (range.whole) return;
+  };
+  if (range.whole) return whole_turns(range.first, range.last, range.unroll);
+  llvm::Value* rest_first = range.first;
+  if (turn > 1) {
+    rest_first = end_of_whole(range.first, turn);
+    whole_turns(range.first, rest_first, range.unroll);
   }
-  if (range.unroll > 1 && range.width > 1 && kernel.target().level != Level::Avx512) {
-    // Masks are dear, most of all of narrow elements.
-    auto& at = kernel.at(scope);
-    llvm::Value* left = at.CreateSub(range.last, rest_first);
-    llvm::Value* partial_first =
-        at.CreateSub(range.last, at.CreateURem(left, kernel.constant(std::int64_t{range.width})));
-    kernel.for_range(scope, rest_first, partial_first, range.width,
-                     [&](Scope& inner, llvm::Value* position) {
-                       body(inner, {range.variable, {{position, lanes(nullptr)}}});
-                     });
+  const bool masks_are_dear = kernel.target().level != Level::Avx512;
+  if (range.unroll > 1 && range.width > 1 && masks_are_dear) {
+    llvm::Value* partial_first = end_of_whole(rest_first, range.width);
+    whole_turns(rest_first, partial_first, 1);
     rest_first = partial_first;
   }
   if (!masks) {
@@ -190,7 +186,7 @@ void emit_vector_turns(KernelBuilder& kernel, Scope& scope, const VectorRange& r
     body(inner,
          {range.variable, {{position, lanes(lanes_below(kernel, inner, range.width, left))}}});
   };
-  if (range.unroll > 1 && kernel.target().level == Level::Avx512) {
+  if (range.unroll > 1 && !masks_are_dear) {
     kernel.for_range(scope, rest_first, range.last, range.width, rest);
   } else {
     llvm::Value* some = kernel.at(scope).CreateICmpSLT(rest_first, range.last);

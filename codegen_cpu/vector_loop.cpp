@@ -1,20 +1,17 @@
 #include "codegen_cpu/vector_loop.h"
 
-#include <vector>
-
 namespace anydim::codegen_cpu {
 
 llvm::Value* lanes_below(KernelBuilder& kernel, Scope& scope, std::int64_t width,
                          llvm::Value* count) {
   auto& builder = kernel.at(scope);
-  std::vector<llvm::Constant*> numbers;
-  for (std::int64_t lane = 0; lane < width; ++lane)
-    numbers.push_back(builder.getInt32(static_cast<std::uint32_t>(lane)));
+  const auto lanes = static_cast<unsigned>(width);
   llvm::Value* limit = builder.CreateTrunc(
       builder.CreateBinaryIntrinsic(llvm::Intrinsic::umin, count, kernel.constant(width)),
       builder.getInt32Ty());
-  return builder.CreateICmpULT(llvm::ConstantVector::get(numbers),
-                               builder.CreateVectorSplat(static_cast<unsigned>(width), limit));
+  return builder.CreateICmpULT(
+      builder.CreateStepVector(llvm::FixedVectorType::get(builder.getInt32Ty(), lanes)),
+      builder.CreateVectorSplat(lanes, limit));
 }
 
 void for_vectors(KernelBuilder& kernel, Scope& scope, const VectorLoop& loop,

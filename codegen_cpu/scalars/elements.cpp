@@ -112,13 +112,6 @@ llvm::Value* both(KernelBuilder& kernel, Scope& scope, llvm::Value* a, llvm::Val
   return at.CreateAnd(kernel.splat(a, width), kernel.splat(b, width));
 }
 
-// 0, 1, ..., width - 1
-llvm::Value* lane_numbers(KernelBuilder& kernel, unsigned width) {
-  std::vector<llvm::Constant*> numbers;
-  for (unsigned lane = 0; lane < width; ++lane) numbers.push_back(kernel.here().getInt64(lane));
-  return llvm::ConstantVector::get(numbers);
-}
-
 // Where each lane's element lies: a pointer, and the number of elements from there.
 struct LanePlaces {
   llvm::Value *first = nullptr, *offsets = nullptr;
@@ -131,7 +124,9 @@ LanePlaces lane_places(KernelBuilder& kernel, Scope& scope, llvm::Value* base, D
     llvm::Value* first = emit_pointer(kernel, scope, base, dtype, offset);
     llvm::Value* step = emit_index(kernel, scope, *stride);
     auto& at = kernel.at(scope);
-    return {first, at.CreateMul(at.CreateVectorSplat(width, step), lane_numbers(kernel, width))};
+    return {first,
+            at.CreateMul(at.CreateVectorSplat(width, step),
+                         at.CreateStepVector(llvm::FixedVectorType::get(at.getInt64Ty(), width)))};
   }
   // What lanes share is added to the base: what is left are mostly narrow numbers, which gathers
   // take faster.
@@ -192,7 +187,9 @@ llvm::Value* load_masked(KernelBuilder& kernel, llvm::FixedVectorType* type, llv
   if (masks_in_line(kernel, type) || kernel.target().level == Level::Baseline)
     return at.CreateMaskedLoad(type, pointer, alignment, mask, llvm::Constant::getNullValue(type));
   return gather_from_words(kernel, type->getElementType(),
-                           {pointer, lane_numbers(kernel, type->getNumElements())}, mask);
+                           {pointer, at.CreateStepVector(llvm::FixedVectorType::get(
+                                         at.getInt64Ty(), type->getNumElements()))},
+                           mask);
 }
 
 // Distances up to which reading what lies between is less work than a gather.

@@ -298,10 +298,8 @@ llvm::Value* lanes_in_order(KernelBuilder& kernel, Scope& scope,
   // Falling: the lanes before the first that fails. Rising: from the first that holds.
   llvm::Value* bound = step < 0 ? at_first : at.CreateSub(kernel.constant(1), at_first);
   bound = at.CreateTrunc(rounded_up(within(bound, most), size), at.getInt32Ty());
-  std::vector<llvm::Constant*> numbers;
-  for (std::int64_t lane = 0; lane < width; ++lane)
-    numbers.push_back(at.getInt32(static_cast<std::uint32_t>(lane)));
-  auto* lanes = llvm::ConstantVector::get(numbers);
+  llvm::Value* lanes = at.CreateStepVector(
+      llvm::FixedVectorType::get(at.getInt32Ty(), static_cast<unsigned>(width)));
   llvm::Value* all = at.CreateVectorSplat(static_cast<unsigned>(width), bound);
   return step < 0 ? at.CreateICmpULT(lanes, all) : at.CreateICmpUGE(lanes, all);
 }

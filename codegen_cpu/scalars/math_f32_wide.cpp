@@ -1,14 +1,11 @@
 // The f32 functions that compute in doubles and round once.
-#include <limits>
 #include <numbers>
 
-#include "codegen_cpu/scalars/math_emitter.h"
+#include "codegen_cpu/scalars/double_emitter.h"
 
 namespace anydim::codegen_cpu {
 
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // sin(r) = r (1 + z P(z)), z = r^2, |r| <= pi / 2
 constexpr double sin_coefficients[] = {-0.16666666626107854, 0.008333331106780058,
@@ -49,18 +46,15 @@ constexpr double pi_high = 0x1.921fb54p+1, pi_low = 0x1.10b4611a62633p-29;
 // Below it the function is its argument.
 constexpr double linear_below = 0x1p-14;
 
-// Adding it leaves a number's nearest integer in the low bits of the sum.
-constexpr double round_to_integer = 0x1.8p52;
-
 llvm::Type* doubles_like(KernelBuilder& kernel, llvm::Type* narrow) {
   const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(narrow);
   return kernel.vector_of(kernel.here().getDoubleTy(), vector ? vector->getNumElements() : 1);
 }
 
-class WideMath : MathEmitter {
+class WideMath : DoubleEmitter {
  public:
   WideMath(KernelBuilder& kernel, llvm::Type* narrow)
-      : MathEmitter(kernel, doubles_like(kernel, narrow)), narrow_(kernel, narrow) {}
+      : DoubleEmitter(kernel, doubles_like(kernel, narrow)), narrow_(kernel, narrow) {}
 
   Value sin(Value x) {
     x = widened(x);
@@ -151,23 +145,12 @@ class WideMath : MathEmitter {
   }
 
  private:
-  static constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-
   Value widened(Value x) { return at_.CreateFPExt(x, type_); }
   Value rounded(Value x) { return at_.CreateFPTrunc(x, narrow_.type()); }
   Value or_linear(Value x, Value result) {
     return at_.CreateSelect(at_.CreateFCmpOLT(narrow_.magnitude(x), narrow_.real(linear_below)), x,
                             result);
   }
-
-  struct Nearest {
-    Value value = nullptr, bits = nullptr;  // the low bits are the integer's
-  };
-  Nearest nearest(Value x) { return unshifted(at_.CreateFAdd(x, real(round_to_integer))); }
-  Nearest nearest_of_product(Value x, double factor) {
-    return unshifted(fused(x, real(factor), real(round_to_integer)));
-  }
-  Nearest unshifted(Value sum) { return {at_.CreateFSub(sum, real(round_to_integer)), bits(sum)}; }
 
   Value without_pi(Value x, Value multiple) {
     Value rest = fused(multiple, real(-pi_high), x);
@@ -180,9 +163,6 @@ class WideMath : MathEmitter {
   Value negated_where_odd(Value whole, Value x) {
     return from_bits(at_.CreateXor(bits(x), at_.CreateShl(whole, 63)));
   }
-
-  // 2^n; of n only the low bits are asked.
-  Value two_to(Value n) { return from_bits(at_.CreateShl(at_.CreateAdd(n, integer(1023)), 52)); }
 
   Value exp2(Value x) {
     const Nearest power = nearest(x);
@@ -213,28 +193,13 @@ class WideMath : MathEmitter {
     Value exponent = nullptr, of_mantissa = nullptr;
   };
   Logarithm logarithm(Value x) {
-    // The exponent that leaves a mantissa between sqrt(1/2) and sqrt(2), plus 1023.
-    constexpr std::int64_t sqrt_half_bits = 0x3fe6a09e667f3bcd, one_bits = 0x3ff0000000000000;
-    Value word = bits(x);
-    Value biased = at_.CreateLShr(at_.CreateAdd(word, integer(one_bits - sqrt_half_bits)), 52);
-    Value mantissa =
-        from_bits(at_.CreateAdd(at_.CreateSub(word, at_.CreateShl(biased, 52)), integer(one_bits)));
-    Value f = at_.CreateFSub(mantissa, real(1));
-    // Not all levels convert integers of 64 bits: this one becomes the low bits of 2^52.
-    Value exponent =
-        at_.CreateFSub(from_bits(at_.CreateOr(biased, bits(real(0x1p52)))), real(0x1p52 + 1023));
+    const auto [exponent, f] = scaled(x);
     Value square = at_.CreateFMul(f, f);
     return {exponent, fused(square, polynomial(f, log_coefficients), f)};
   }
-  // `found` is right for positive finite x.
-  Value limits_of_log(Value x, Value found) {
-    found = at_.CreateSelect(at_.CreateFCmpOLT(x, real(infinity)), found, x);
-    return at_.CreateSelect(at_.CreateFCmpOEQ(x, real(0)), real(-infinity), found);
-  }
   Value log(Value x) {
     const Logarithm parts = logarithm(x);
-    Value log = limits_of_log(x, fused(parts.exponent, real(std::numbers::ln2), parts.of_mantissa));
-    return at_.CreateSelect(at_.CreateFCmpOLT(x, real(0)), real(nan), log);
+    return all_limits_of_log(x, fused(parts.exponent, real(std::numbers::ln2), parts.of_mantissa));
   }
 
   MathEmitter narrow_;

@@ -8,8 +8,6 @@
 
 namespace anydim::codegen_cpu {
 
-namespace {}  // namespace
-
 ProgramEmitter::ProgramEmitter(KernelBuilder& kernel, const ir::ScalarProgram& program,
                                Scope& floor, const std::vector<std::int32_t>& roots)
     : StepPlacer(ir::KernelProgram(program, roots, kernel.fresh_number(), kernel.symbols()), floor),
