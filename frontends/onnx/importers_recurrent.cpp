@@ -63,11 +63,15 @@ class Recurrent {
     if (lengths_ != ir::no_value) clear_after_all();
   }
 
-  // From a step's gates (of the input alone, biases of it added) and states to the next states; the
-  // first of them is the step's output.
+  // From a step's gates (of the input alone, biases added) and states to the next states; the first
+  // of them is the step's output.
   using Cell = std::function<Values(std::int64_t direction, ValueId gates, const Values& states)>;
+  // The biases that are added before the loop: W's and R's, or W's alone where the cell adds R's to
+  // something else.
+  enum class Added { All, OfInputs };
 
-  void run(const Cell& cell) {
+  void run(Added added, const Cell& cell) {
+    added_ = added;
     std::vector<Values> ends(state_operands_.size());
     Values outputs;
     for (std::int64_t d = 0; d < directions_; ++d) {
@@ -222,7 +226,11 @@ class Recurrent {
     bias_ =
         node_.has_operand(3) ? sized(part(3, direction), 0, 2 * gates_ * hidden_) : ir::no_value;
     peepholes_ = node_.has_operand(7) ? sized(part(7, direction), 0, 3 * hidden_) : ir::no_value;
-    if (bias_ != ir::no_value) inputs = add(inputs, slice(bias_, 0, gates_));
+    if (bias_ != ir::no_value) {
+      ValueId bias = slice(bias_, 0, gates_);
+      if (added_ == Added::All) bias = add(bias, slice(bias_, gates_, 2 * gates_));
+      inputs = add(inputs, bias);
+    }
     if (aligned(direction)) inputs = reversed_sequences(node_, inputs, node_.index_operand(4));
     Values initial;
     for (const std::size_t operand : state_operands_)
@@ -264,6 +272,7 @@ class Recurrent {
 
   Node& node_;
   std::int64_t gates_;
+  Added added_ = Added::All;
   std::vector<std::size_t> state_operands_;
   bool quantised_;
   DType dtype_;
@@ -280,10 +289,9 @@ class Recurrent {
 void long_short_term_memory(Node& node, Weights weights) {
   Recurrent lstm(node, 4, {"Sigmoid", "Tanh", "Tanh"}, {5, 6}, weights);
   const bool coupled = node.integer("input_forget", 0) != 0;
-  lstm.run([&](std::int64_t direction, ValueId gates, const Values& states) {
+  lstm.run(Recurrent::Added::All, [&](std::int64_t direction, ValueId gates, const Values& states) {
     const ValueId h = states[0], c = states[1];
-    ValueId sum = lstm.add(gates, lstm.of_state(h));
-    if (lstm.bias() != ir::no_value) sum = lstm.add(sum, lstm.slice(lstm.bias(), 4, 8));
+    const ValueId sum = lstm.add(gates, lstm.of_state(h));
     const Values part = lstm.split(sum, 4);  // input, output, forget, cell
     ValueId input = part[0], output = part[1], forget = part[2];
     const ValueId peepholes = lstm.peepholes();
@@ -308,33 +316,32 @@ void long_short_term_memory(Node& node, Weights weights) {
 
 void import_rnn(Node& node) {
   Recurrent rnn(node, 1, {"Tanh"}, {5});
-  rnn.run([&](std::int64_t direction, ValueId gates, const Values& states) {
-    ValueId sum = rnn.add(gates, rnn.of_state(states[0]));
-    if (rnn.bias() != ir::no_value) sum = rnn.add(sum, rnn.slice(rnn.bias(), 1, 2));
-    return Values{rnn.activate(direction, 0, sum)};
+  rnn.run(Recurrent::Added::All, [&](std::int64_t direction, ValueId gates, const Values& states) {
+    return Values{rnn.activate(direction, 0, rnn.add(gates, rnn.of_state(states[0])))};
   });
 }
 
 void import_gru(Node& node) {
   Recurrent gru(node, 3, {"Sigmoid", "Tanh"}, {5});
   const bool linear_first = node.integer("linear_before_reset", 0) != 0;
-  gru.run([&](std::int64_t direction, ValueId gates, const Values& states) {
-    const ValueId h = states[0], bias = gru.bias();
-    const Values input = gru.split(gates, 3);
-    ValueId both = gru.product(h, gru.slice(gru.weights(), 0, 2));
-    if (bias != ir::no_value) both = gru.add(both, gru.slice(bias, 3, 5));
-    const Values parts = gru.split(both, 2);
-    const ValueId update = gru.activate(direction, 0, gru.add(input[0], parts[0]));
-    const ValueId reset = gru.activate(direction, 0, gru.add(input[1], parts[1]));
-    const ValueId own = gru.slice(gru.weights(), 2, 3);
-    const auto with_bias = [&](ValueId value) {
-      return bias == ir::no_value ? value : gru.add(value, gru.slice(bias, 5, 6));
-    };
-    const ValueId carried = linear_first ? gru.mul(reset, with_bias(gru.product(h, own)))
-                                         : with_bias(gru.product(gru.mul(reset, h), own));
-    const ValueId fresh = gru.activate(direction, 1, gru.add(input[2], carried));
-    return Values{gru.add(gru.mul(gru.sub(gru.number(1), update), fresh), gru.mul(update, h))};
-  });
+  gru.run(
+      Recurrent::Added::OfInputs, [&](std::int64_t direction, ValueId gates, const Values& states) {
+        const ValueId h = states[0], bias = gru.bias();
+        const Values input = gru.split(gates, 3);
+        ValueId both = gru.product(h, gru.slice(gru.weights(), 0, 2));
+        if (bias != ir::no_value) both = gru.add(both, gru.slice(bias, 3, 5));
+        const Values parts = gru.split(both, 2);
+        const ValueId update = gru.activate(direction, 0, gru.add(input[0], parts[0]));
+        const ValueId reset = gru.activate(direction, 0, gru.add(input[1], parts[1]));
+        const ValueId own = gru.slice(gru.weights(), 2, 3);
+        const auto with_bias = [&](ValueId value) {
+          return bias == ir::no_value ? value : gru.add(value, gru.slice(bias, 5, 6));
+        };
+        const ValueId carried = linear_first ? gru.mul(reset, with_bias(gru.product(h, own)))
+                                             : with_bias(gru.product(gru.mul(reset, h), own));
+        const ValueId fresh = gru.activate(direction, 1, gru.add(input[2], carried));
+        return Values{gru.add(gru.mul(gru.sub(gru.number(1), update), fresh), gru.mul(update, h))};
+      });
 }
 
 void import_lstm(Node& node) { long_short_term_memory(node, Weights::real); }
