@@ -120,6 +120,10 @@ struct Code {
   };
   struct Allocate {  // a block of the pool, buffer.bytes large
     std::int32_t buffer = 0;
+    // The scanned result of which an Append to come makes the value element `counter` of
+    // `expected`; it may lie there from the start. -1: none.
+    std::int32_t element_of = -1;
+    Slot counter = -1, expected = -1;
   };
   struct StoreScalar {  // writes a slot's value as a tensor of rank 0
     std::int32_t buffer = 0;

@@ -33,6 +33,9 @@ SlotExpressions::SlotExpressions(const Program& program, const Code& code)
       add(program.stages[static_cast<std::size_t>(run->stage)]);
     if (const auto* move = std::get_if<Code::MoveBuffers>(&instruction))
       for (const auto& [to, from] : move->copies) resized_[static_cast<std::size_t>(to)] = true;
+    if (const auto* allocate = std::get_if<Code::Allocate>(&instruction);
+        allocate != nullptr && allocate->element_of >= 0)
+      resized_[static_cast<std::size_t>(allocate->element_of)] = true;
     if (const auto* append = std::get_if<Code::Append>(&instruction))
       resized_[static_cast<std::size_t>(append->to)] = true;
   }

@@ -193,7 +193,12 @@ class ProgramVerifier {
   }
   void verify(const Code::Enter&) const {}
   void verify(const Code::Leave& leave) const { buffers(leave.dropped); }
-  void verify(const Code::Allocate& allocate) const { buffer(allocate.buffer); }
+  void verify(const Code::Allocate& allocate) const {
+    buffer(allocate.buffer);
+    if (allocate.element_of < 0) return;
+    buffer(allocate.element_of);
+    slot(allocate.counter), slot(allocate.expected);
+  }
   void verify(const Code::StoreScalar& store) const { buffer(store.buffer), slot(store.slot); }
   void verify(const Code::Append& append) const {
     buffer(append.to), buffer(append.from);

@@ -49,6 +49,9 @@ void for_each_slot(ir::Code::Instruction& instruction, const Visit& visit) {
             one(to);
             one(from);
           }
+        } else if constexpr (std::is_same_v<Kind, Code::Allocate>) {
+          one(step.counter);
+          one(step.expected);
         } else if constexpr (std::is_same_v<Kind, Code::Append>) {
           one(step.counter);
           one(step.expected);
@@ -76,11 +79,10 @@ void for_each_slot(ir::Code::Instruction& instruction, const Visit& visit) {
         } else if constexpr (std::is_same_v<Kind, Code::ListConcat>) {
           opened(step.opened);
         } else {
-          static_assert(
-              std::is_same_v<Kind, Code::RunStage> || std::is_same_v<Kind, Code::Jump> ||
-                  std::is_same_v<Kind, Code::MoveBuffers> || std::is_same_v<Kind, Code::Enter> ||
-                  std::is_same_v<Kind, Code::Leave> || std::is_same_v<Kind, Code::Allocate>,
-              "an instruction without slots");
+          static_assert(std::is_same_v<Kind, Code::RunStage> || std::is_same_v<Kind, Code::Jump> ||
+                            std::is_same_v<Kind, Code::MoveBuffers> ||
+                            std::is_same_v<Kind, Code::Enter> || std::is_same_v<Kind, Code::Leave>,
+                        "an instruction without slots");
         }
       },
       instruction);

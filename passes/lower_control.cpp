@@ -112,7 +112,7 @@ void FunctionLowering::add_scalar(ValueId value, Id slot, DType dtype) {
   if (pool) {
     scopes_.back().pooled.push_back(index);
     byte_ids_.emplace(index, slots_.add(bytes));
-    emit(Code::Allocate{index});
+    emit(Code::Allocate{.buffer = index});
   } else {
     bytes_.emplace(index, bytes);
   }
@@ -171,7 +171,10 @@ void FunctionLowering::begin_scanned(Loop& loop) {
     std::int32_t buffer = add_pool_buffer(result);
     define(result, buffer);
     byte_ids_.emplace(buffer, loop.zero);
-    emit(Code::Allocate{buffer});
+    emit(Code::Allocate{.buffer = buffer});
+    if (is_known)
+      scanned_.try_emplace(loop.body().results[loop.carried + 1 + j],
+                           Scanned{buffer, loop.counter, loop.length.back()});
   }
 }
 

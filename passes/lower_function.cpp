@@ -407,7 +407,13 @@ std::int32_t FunctionLowering::add_result(ValueId value) {
   if (pool) {
     scopes_.back().pooled.push_back(index);
     byte_ids_.emplace(index, slots_.add(bytes));
-    emit(Code::Allocate{index});
+    Code::Allocate allocate{.buffer = index};
+    if (const auto element = scanned_.find(value); element != scanned_.end()) {
+      allocate.element_of = element->second.buffer;
+      allocate.counter = element->second.counter;
+      allocate.expected = element->second.length;
+    }
+    emit(allocate);
     count_memory(bytes);
   } else {
     bytes_.emplace(index, bytes);

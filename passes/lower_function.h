@@ -175,6 +175,12 @@ class FunctionLowering {
   std::map<ir::ValueId, std::vector<std::pair<std::optional<ir::PackedLayout>, std::int32_t>>>
       constant_buffers_;
   std::map<ir::ValueId, std::int32_t> output_of_;
+  // An element of a scanned result whose length is known before the loop: where it is appended.
+  struct Scanned {
+    std::int32_t buffer;
+    Id counter, length;
+  };
+  std::map<ir::ValueId, Scanned> scanned_;
   std::vector<std::int32_t> buffer_of_;
   std::vector<Lifetime> lifetimes_;
   std::set<ir::ValueId> partly_written_;  // by launches in place, in the arena

@@ -175,7 +175,22 @@ void Frames::step(const ir::Code::Leave& leave) {
 
 void Frames::step(const ir::Code::Allocate& allocate) {
   pool_.drop(value(allocate.buffer));
-  value(allocate.buffer) = take(slot(frame_.code->buffers[index_of(allocate.buffer)].bytes));
+  const std::int64_t bytes = slot(frame_.code->buffers[index_of(allocate.buffer)].bytes);
+  const auto place = allocate.element_of < 0 ? std::nullopt : place_of_element(allocate, bytes);
+  value(allocate.buffer) = place ? *place : take(bytes);
+}
+
+std::optional<Value> Frames::place_of_element(const ir::Code::Allocate& allocate,
+                                              std::int64_t bytes) {
+  const std::int64_t count = slot(allocate.counter), expected = slot(allocate.expected);
+  std::int64_t all = 0;
+  if (bytes <= 0 || bytes % ValuePool::alignment != 0 || count < 0 || count >= expected ||
+      __builtin_mul_overflow(bytes, expected, &all))
+    return std::nullopt;
+  if (count == 0) put(allocate.element_of, take(all));
+  const Value& list = value(allocate.element_of);
+  if (pool_.room(list) < static_cast<std::size_t>(all)) return std::nullopt;
+  return Value{list.data + bytes * count, pool_.share(list).owner};
 }
 
 void Frames::step(const ir::Code::StoreScalar& store) {
@@ -187,9 +202,11 @@ void Frames::step(const ir::Code::StoreScalar& store) {
 void Frames::step(const ir::Code::Append& append) {
   const std::int64_t needed = appended_bytes(append, slots_), bytes = slot(append.bytes),
                      count = slot(append.counter);
-  const Value& target = value(append.to);
-  const auto held =
-      target.owner == nullptr ? 0 : static_cast<std::int64_t>(ValuePool::size_of(*target.owner));
+  const Value &target = value(append.to), &element = value(append.from);
+  if (target.owner != nullptr && element.owner == target.owner &&
+      element.data == target.data + bytes * count)
+    return;
+  const auto held = static_cast<std::int64_t>(pool_.room(target));
   if (count == 0 || needed > held) {
     Value larger = take(appended_room(append, slots_, needed, held));
     if (count > 0) memory_.copy(larger.data, target.data, static_cast<std::size_t>(bytes * count));

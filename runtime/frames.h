@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -82,6 +83,9 @@ class Frames {
   void open(const ir::Code& code);
   void put(std::int32_t buffer, Value reference);  // takes the reference over
   Value take(std::int64_t bytes);                  // of the pool
+  // Where an element of so many bytes lies in its scanned result; nowhere where that has no place
+  // for it that kernels may write to.
+  std::optional<Value> place_of_element(const ir::Code::Allocate& allocate, std::int64_t bytes);
   void count_pool();
   void release(const FrameStack::Mark& mark);
   Value owned(const Value& value, std::int64_t bytes);  // a reference that may outlive the frame: a

@@ -7,7 +7,7 @@ namespace anydim::runtime {
 
 namespace {
 
-constexpr std::size_t least_block = 64;
+constexpr std::size_t least_block = ValuePool::alignment;
 constexpr std::size_t chunk_bytes = std::size_t{256} << 10;
 constexpr std::size_t large_block = std::size_t{32} << 10;
 
@@ -31,7 +31,11 @@ std::size_t size_of_class(std::uint32_t size_class) {
 
 std::size_t ValuePool::rounded(std::size_t bytes) { return size_of_class(class_of(bytes)); }
 
-std::size_t ValuePool::size_of(const Shared& block) { return size_of_class(block.size_class); }
+std::size_t ValuePool::room(const Value& value) const {
+  if (value.owner == nullptr || value.owner == &whole_call_ || value.owner->object) return 0;
+  const auto& block = static_cast<const Block&>(*value.owner);
+  return size_of_class(block.size_class) - static_cast<std::size_t>(value.data - block.data);
+}
 
 Value ValuePool::take(std::size_t bytes) {
   const std::uint32_t size_class = class_of(bytes);

@@ -45,7 +45,10 @@ class ValuePool {
   ValuePool(const ValuePool&) = delete;
   ValuePool& operator=(const ValuePool&) = delete;
 
-  // A block that the caller owns, aligned to 64 bytes. Throws Error{Resource}.
+  // Of blocks, in bytes: what kernels expect of every buffer.
+  static constexpr std::int64_t alignment = 64;
+
+  // A block that the caller owns. Throws Error{Resource}.
   Value take(std::size_t bytes);
   Value make(Object object);  // owned by the caller
 
@@ -60,9 +63,10 @@ class ValuePool {
   }
   Shared* whole_call() { return &whole_call_; }
 
-  // Bytes that a block of `bytes` takes here, and of all blocks that are out.
+  // Bytes that a block of `bytes` takes here; those from the value's place to the end of its block,
+  // 0 where it has none; those of all blocks that are out.
   static std::size_t rounded(std::size_t bytes);
-  static std::size_t size_of(const Shared& block);
+  std::size_t room(const Value& value) const;
   std::size_t used() const { return used_; }
   void end_call();  // large blocks that two calls in a row did not need go back to the system
 

@@ -133,7 +133,7 @@ Code::Instruction CodeParser::instruction() {
   if (tokens_.accept("move")) return Code::MoveBuffers{copies([this] { return buffer(); })};
   if (tokens_.accept("enter")) return Code::Enter{};
   if (tokens_.accept("leave")) return Code::Leave{buffers()};
-  if (tokens_.accept("allocate")) return Code::Allocate{buffer()};
+  if (tokens_.accept("allocate")) return allocate();
   if (tokens_.accept("append")) return append();
   if (tokens_.accept("call")) return call();
   if (tokens_.peek().text.starts_with('s')) return to_slot(slot());
@@ -176,6 +176,15 @@ Code::Instruction CodeParser::jump() {
   tokens_.expect("is");
   if (number("0") != 0) tokens_.expected("0");
   return Code::JumpIfZero{tested, target};
+}
+
+Code::Instruction CodeParser::allocate() {
+  Code::Allocate allocate{.buffer = buffer()};
+  if (!tokens_.at("in")) return allocate;
+  allocate.element_of = buffer("in");
+  allocate.counter = slot("at");
+  allocate.expected = slot("of");
+  return allocate;
 }
 
 Code::Instruction CodeParser::append() {

@@ -90,7 +90,13 @@ std::string text(const Code::SetSlots& set) { return "set " + copies(set.copies,
 std::string text(const Code::MoveBuffers& move) { return "move " + copies(move.copies, buffer); }
 std::string text(const Code::Enter&) { return "enter"; }
 std::string text(const Code::Leave& leave) { return "leave " + buffers(leave.dropped); }
-std::string text(const Code::Allocate& allocate) { return "allocate " + buffer(allocate.buffer); }
+std::string text(const Code::Allocate& allocate) {
+  std::string text = "allocate " + buffer(allocate.buffer);
+  if (allocate.element_of >= 0)
+    text += fmt::format(" in {} at {} of {}", buffer(allocate.element_of), slot(allocate.counter),
+                        slot(allocate.expected));
+  return text;
+}
 std::string text(const Code::StoreScalar& store) {
   return fmt::format("{} = scalar {} {}", buffer(store.buffer), name_of(store.dtype),
                      slot(store.slot));

@@ -140,6 +140,7 @@ class CodeParser : public ProgramReader {
   Code::Instruction launch();
   Code::Instruction assertion();
   Code::Instruction jump();
+  Code::Instruction allocate();
   Code::Instruction append();
   Code::Instruction call();
   Code::Instruction to_slot(Slot to);
