@@ -44,6 +44,11 @@ class CpuBackend : public ir::Backend {
   bool saves_multiplications() const override { return true; }
   bool rounds_keys_and_values() const override { return true; }
 
+  bool gates_product(const ir::Region& region) const override {
+    const Asked asked(*this, region);
+    return asked.kind.gates(asked.inputs);
+  }
+
   std::vector<std::size_t> overwritable(const ir::Region& region) const override {
     const Asked asked(*this, region);
     return asked.kind.overwritable(asked.inputs);

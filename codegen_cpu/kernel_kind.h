@@ -45,6 +45,8 @@ class KernelKind : public ir::KernelKind<PlanInputs> {
   virtual ir::Tensor pack(const PlanInputs& inputs, std::size_t parameter,
                           const ir::PackedLayout& layout, const ir::Tensor& weight,
                           const ir::Backend::Allocate& allocate) const;
+  // As ir::Backend::gates_product.
+  virtual bool gates(const PlanInputs&) const { return false; }
   // As ir::Backend::overwritable.
   virtual std::vector<std::size_t> overwritable(const PlanInputs& inputs) const;
 };

@@ -18,6 +18,13 @@ std::shared_ptr<const FormFacts> derive_facts(const CudaTarget& target, const ir
           "of the result) in one kernel, as CPUs do; on CUDA those are kernels of their own: "
           "compile the model, or a text of it from before the pass `fuse`, for the GPU",
           region.name);
+    if (matmul->gate)
+      throw Error(
+          ErrorKind::Unsupported,
+          "the region {} computes a product and a gate of its columns in one kernel, as CPUs do; "
+          "on CUDA those are kernels of their own: compile the model, or a text of it from before "
+          "the pass `fuse`, for the GPU",
+          region.name);
     facts.tensor = tensor_operands(region, *matmul, form.symbols);
     if (target.tf32) facts.tf32 = tf32_operands(region, *matmul, form.symbols);
     if (target.has_wgmma() && facts.tensor)

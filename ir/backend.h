@@ -189,6 +189,10 @@ class Backend {
   // memory, and a region of both throws Error{Unsupported} whatever is asked about it.
   virtual bool joins_rows_to_products() const { return true; }
 
+  // Whether one kernel is the best way to compute a region that is a product and a gate
+  // (ir::MatmulForm::gate); else a region of both throws Error{Unsupported} as above.
+  virtual bool gates_product(const Region&) const { return false; }
+
   // Whether kernels of attention take weights that are NaN for 0 (zero_nan in ir/ops.def); else
   // that is done beside them, and a region that asks for it throws Error{Unsupported} as above.
   virtual bool zeroes_nan_weights() const { return false; }

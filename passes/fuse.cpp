@@ -78,7 +78,8 @@ void fuse(Module& module, PassContext& context) {
         .stored = stored_values(function),
         .in_types = values_in_types(function),
         .joins_rows = !context.backend || context.backend->joins_rows_to_products(),
-        .rounds_when_read = context.backend && context.backend->rounds_keys_and_values()};
+        .rounds_when_read = context.backend && context.backend->rounds_keys_and_values(),
+        .backend = context.backend};
     fuse_block(regions, function, function.body, known);
   }
 }

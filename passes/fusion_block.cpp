@@ -49,6 +49,14 @@ bool FusionBlock::has_form(const Members& members, const std::vector<ValueId>& o
   return kernel && is_small(*kernel->region.form);
 }
 
+bool FusionBlock::has_gates(const Members& members, const std::vector<ValueId>& outputs) const {
+  const auto& [kernel, reason] = kernel_of(bindings_of(members), outputs);
+  if (!kernel) return false;
+  const auto* product = std::get_if<MatmulForm>(&kernel->region.form->kind);
+  return product != nullptr && product->gate && is_small(*kernel->region.form) &&
+         (facts_.backend == nullptr || facts_.backend->gates_product(kernel->region));
+}
+
 void FusionBlock::add_literals(Members& members) const {
   Members found;
   for (std::size_t member : members) {

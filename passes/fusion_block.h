@@ -9,6 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "ir/backend.h"
 #include "ir/module.h"
 #include "passes/fusion_graph.h"
 #include "passes/outline.h"
@@ -20,8 +21,9 @@ namespace anydim::passes {
 struct FunctionFacts {
   StoredValues stored;
   std::unordered_set<ir::ValueId> in_types;
-  bool joins_rows = true;         // Backend::joins_rows_to_products()
-  bool rounds_when_read = false;  // Backend::rounds_keys_and_values()
+  bool joins_rows = true;                // Backend::joins_rows_to_products()
+  bool rounds_when_read = false;         // Backend::rounds_keys_and_values()
+  const ir::Backend* backend = nullptr;  // asked about single regions; null: none is
 };
 
 // Bindings of one kernel, by position in the block; no more than `most_members`, as deriving its
@@ -58,6 +60,8 @@ class FusionBlock {
                             const std::vector<ir::ValueId>& outputs) const;
   // Whether the members can be one kernel that gives the outputs, and a small one.
   bool has_form(const Members& members, const std::vector<ir::ValueId>& outputs) const;
+  // Whether that is a product with gates, which the backend computes at once.
+  bool has_gates(const Members& members, const std::vector<ir::ValueId>& outputs) const;
   // Literals that members read belong to their kernel: they cost nothing, and an op is understood
   // only together with all of them.
   void add_literals(Members& members) const;

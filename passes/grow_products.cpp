@@ -35,10 +35,16 @@ class Grower {
     Members members{anchor};
     ValueId frontier = block_.binding(anchor).results[0];
     while (members.size() < most_members) {
-      const auto next = next_users(members, frontier);
-      if (!next) break;
-      members.insert(next->begin(), next->end());
-      frontier = block_.binding(*next->rbegin()).results[0];
+      if (const auto next = next_users(members, frontier)) {
+        members.insert(next->begin(), next->end());
+        frontier = block_.binding(*next->rbegin()).results[0];
+        continue;
+      }
+      const auto gated = gated_users(members, frontier);
+      if (!gated) break;
+      members.insert(gated->members.begin(), gated->members.end());
+      if (gated->outputs.size() > 1) return members;
+      frontier = gated->outputs.front();
     }
     frontier = leave_real(members, frontier);
     add_narrowings(members, frontier);
@@ -96,6 +102,51 @@ class Grower {
     if (!block_.has_form(extended, {block_.binding(*next.rbegin()).results[0]}))
       return std::nullopt;
     return next;
+  }
+
+  struct Gated {
+    Members members;
+    std::vector<ValueId> outputs;
+  };
+  // The parts of columns that read a product's end, and what elementwise ops make of them, where
+  // that is fewer values than there are parts.
+  std::optional<Gated> gated_users(const Members& members, ValueId frontier) const {
+    const auto& graph = block_.graph();
+    if (graph.escapes(frontier) || !multiplies(members)) return std::nullopt;
+    Members extended = members, waiting;
+    Gated gated;
+    auto& [next, outputs] = gated;
+    std::size_t parts = 0;
+    const auto add = [&](std::size_t user) {
+      extended.insert(user);
+      next.insert(user);
+      for (const ValueId result : block_.binding(user).results)
+        waiting.insert(graph.users(result).begin(), graph.users(result).end());
+    };
+    for (const std::size_t user : graph.users(frontier)) {
+      const Binding& binding = block_.binding(user);
+      if (groups_[user] >= 0 || (binding.op != Op::split && binding.op != Op::strided_slice))
+        return std::nullopt;
+      parts += binding.results.size();
+      add(user);
+    }
+    while (!waiting.empty() && next.size() < most_between) {
+      const std::size_t user = waiting.extract(waiting.begin()).value();
+      if (next.contains(user) || !info(block_.binding(user).op).has(traits::elementwise) ||
+          !may_follow(extended, user))
+        continue;
+      add(user);
+    }
+    for (const std::size_t member : next)
+      for (const ValueId result : block_.binding(member).results) {
+        const bool read_elsewhere = std::ranges::any_of(
+            graph.users(result), [&](std::size_t user) { return !next.contains(user); });
+        if (graph.escapes(result) || read_elsewhere) outputs.push_back(result);
+      }
+    if (outputs.empty() || outputs.size() >= parts) return std::nullopt;
+    block_.add_literals(extended);
+    if (!block_.has_gates(extended, outputs)) return std::nullopt;
+    return gated;
   }
 
   bool may_follow(const Members& members, std::size_t position) const {

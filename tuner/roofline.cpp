@@ -56,7 +56,8 @@ void count_products(const ir::LoopForm& form, const Counter& counter,
   if (const auto* product = std::get_if<ir::MatmulForm>(&form.kind)) {
     if (product->accumulate != ir::DType::F32) return;  // what the limits say nothing about
     work.multiply_adds = counter.points(product->batch) * counter.extent(product->m) *
-                         counter.extent(product->n) * counter.extent(product->k);
+                         counter.extent(product->n) * counter.extent(product->k) *
+                         static_cast<double>(product->gates());
     work.narrow = loads_narrow(product->left) && loads_narrow(product->right);
   } else if (const auto* attention = std::get_if<ir::AttentionForm>(&form.kind)) {
     const double pairs = attention->segments

@@ -142,7 +142,7 @@ TuneDevice replayed_device(const TuneSubject& subject, const RecordedMatrix& mat
     const auto* product = std::get_if<ir::MatmulForm>(&form->kind);
     const auto n = product == nullptr ? std::nullopt : product->n.extent.constant(),
                k = product == nullptr ? std::nullopt : product->k.extent.constant();
-    if (!n || !k || region.keys.size() != 1)
+    if (!n || !k || product->gate || region.keys.size() != 1)
       return Trial{.outcome = Outcome::Uncompiled,
                    .detail = "only products of one varying extent are recorded"};
     Trial trial;

@@ -48,7 +48,7 @@ double rows_without_conflict(std::int64_t stride) {
 MatmulCost::MatmulCost(const Target& target, const ir::MatmulForm& form,
                        const LikelyOperands& operands, const SharedRows& shared)
     : lanes_(target.lanes(static_cast<int>(ir::size_of(compute_dtype(form.accumulate))))),
-      panel_(panel_columns(operands.product)),
+      panel_(panel_columns(operands.product)), gates_(static_cast<double>(form.gates())),
       step_depths_(static_cast<double>(operands.product.depths())),
       left_bytes_(step_depths_ * static_cast<double>(ir::size_of(operands.product.left)) /
                   shared.reuse),
@@ -56,7 +56,8 @@ MatmulCost::MatmulCost(const Target& target, const ir::MatmulForm& form,
       step_bytes_(static_cast<double>(operands.product.step_bytes()) *
                   (operands.in_4_bits ? 0.5 : 1)),
       multiply_cycles_(target.level == Level::Avx2 ? 0.5 : 1), unpack_right_cycles_(0),
-      unpack_left_cycles_(0), epilogue_cycles_(vector_overhead + program_cycles(form.epilogue)),
+      unpack_left_cycles_(0),
+      epilogue_cycles_(gates_ * vector_overhead + program_cycles(form.epilogue)),
       conflicting_rows_(rows_without_conflict(operands.left_stride)), shared_(shared),
       left_in_place_(operands.left_in_place),
       left_panels_(operands.left_panels && !operands.product.in_tiles(target)),
@@ -111,7 +112,8 @@ double MatmulCost::task_cycles(const MatmulSchedule& schedule, const MatmulExten
       schedule.tiles ? std::ceil(task_rows / calls / tile_rows) * tile_rows : task_rows / calls;
   // Where the right operand's panels come from while one group's rows pass.
   const double right_bytes =
-      (schedule.unpack ? columns : static_cast<double>(extents.columns) / threads) * steps * bytes;
+      (schedule.unpack ? columns : gates_ * static_cast<double>(extents.columns) / threads) *
+      steps * bytes;
   const double bandwidth = right_bytes > second_cache * 0.8 ? third_bandwidth : second_bandwidth;
 
   const double stored =
@@ -120,8 +122,8 @@ double MatmulCost::task_cycles(const MatmulSchedule& schedule, const MatmulExten
           ? store_row
           : 0;
 
-  const bool rows_outermost = schedule.rows_outermost(static_cast<std::int64_t>(padded),
-                                                      static_cast<std::int64_t>(steps * bytes));
+  const bool rows_outermost = schedule.rows_outermost(
+      static_cast<std::int64_t>(padded), static_cast<std::int64_t>(gates_ * steps * bytes));
   // Tile registers' results are not fetched ahead: the lines that a processor fetches beside those
   // of one group of columns have left the caches when the next group writes them.
   const bool passed_twice =
@@ -148,8 +150,8 @@ double MatmulCost::task_cycles(const MatmulSchedule& schedule, const MatmulExten
     const double epilogue =
         turned_results_ ? calls * std::ceil(rows / lanes) * width * (epilogue_cycles_ + turn_cycles)
                         : task_rows * (vectors * epilogue_cycles_ + runs * stored);
-    const double compute = calls * (steps * step + call_overhead) + epilogue;
-    const double panel_bytes = width * steps * bytes;
+    const double compute = gates_ * calls * (steps * step + call_overhead) + epilogue;
+    const double panel_bytes = gates_ * width * steps * bytes;
     const double first =
         panel_bytes / bandwidth;  // streamed once into the first-level cache, or past it
     const double again =
@@ -166,7 +168,7 @@ double MatmulCost::task_cycles(const MatmulSchedule& schedule, const MatmulExten
     cycles += left_panels_ && shared_.run == 0
                   ? calls * std::ceil(rows / lanes) * steps * pack_cycles
                   : pack_rows_cycles(schedule, task_rows, steps);
-  if (!weight_) cycles += padded * steps / lanes * pack_cycles;
+  if (!weight_) cycles += gates_ * padded * steps / lanes * pack_cycles;
   if (schedule.unpack) cycles += padded * steps / lanes * unpack_cycles;
   return cycles;
 }

@@ -34,6 +34,7 @@ class MatmulCost {
   double pack_rows_cycles(const MatmulSchedule& schedule, double task_rows, double steps) const;
 
   std::int64_t lanes_, panel_;
+  double gates_;            // products that each result is made of
   double step_depths_;      // depths in a step
   double left_bytes_;       // of a step of a row, as it is packed
   double result_bytes_;     // of a result

@@ -6,9 +6,9 @@
 #include "codegen_cpu/matmul/matmul_schedule.h"
 #include "codegen_cpu/matmul/micro_kernel.h"
 #include "codegen_cpu/matmul/pack_emitter.h"
+#include "codegen_cpu/matmul/right_operand.h"
 #include "codegen_cpu/matmul/tile_fetches.h"
 #include "codegen_cpu/matmul/tile_kernel.h"
-#include "codegen_cpu/matmul/unpack_weight.h"
 #include "codegen_cpu/scalars/element_vectors.h"
 #include "codegen_cpu/scalars/index_emitter.h"
 #include "codegen_cpu/scratch_layout.h"
@@ -27,13 +27,14 @@ class MatmulEmitter {
         operands_(matmul_operands(kernel.target(), kernel.region(), form_, kernel.symbols())),
         product_(operands_.product), dtype_(form_.accumulate), element_(kernel.value_type(dtype_)),
         lanes_(kernel.target().lanes(static_cast<int>(ir::size_of(dtype_)))),
-        panel_(panel_columns(product_)) {
+        panel_(panel_columns(product_)), gates_(form_.gates()) {
     if (!product_.rounded()) form_.left = in_product_dtype(form_.left, product_.left);
     for (const std::size_t parameter : overwritable_parameters(
              kernel.region(), std::get<ir::MatmulForm>(kernel.form().kind), kernel.form().symbols))
       kernel_.may_be_overwritten(parameter);
     left_.emplace(kernel_, form_, schedule_, operands_);
     if (!operands_.scales) form_.right = in_product_dtype(form_.right, product_.right);
+    right_.emplace(kernel_, form_, schedule_, operands_);
     const std::int64_t group = std::max(schedule_.columns, panel_);
     internal_check(
         schedule_.columns % lanes_ == 0 && group % schedule_.columns == 0 && group % panel_ == 0 &&
@@ -47,15 +48,14 @@ class MatmulEmitter {
                      stores_along(kernel.region(), form_, form_.m, kernel.symbols());
     internal_check(form_.rows.empty() || schedule_.block_columns == 0,
                    "a matmul with row stages computes whole rows in one task");
+    internal_check(gates_ == 1 || !product_.sums_blocks(),
+                   "a matmul with gates multiplies no weights with scales");
   }
 
   EmittedKernel run() {
     Scope& root = kernel_.root();
     column_count_ = emit_index(kernel_, root, form_.n.extent);
-    depth_ = emit_index(kernel_, root, form_.k.extent);
     steps_ = emit_index(kernel_, root, steps_of(product_, form_.k.extent));
-    panel_steps_ = emit_index(kernel_, root, panel_steps());
-    right_steps_ = emit_index(kernel_, root, right_steps());
     row_units_ = emit_index(kernel_, root, left_->units());
     row_blocks_ = emit_index(kernel_, root, left_->row_blocks());
     column_blocks_ = emit_index(kernel_, root, schedule_.column_blocks(form_));
@@ -70,59 +70,29 @@ class MatmulEmitter {
   }
 
  private:
-  // A scaled weight is made real group by group, or by the micro-kernel.
-  bool unpacks() const { return product_.scaled() && schedule_.unpack; }
-  bool multiplies_bytes() const { return operands_.scales && !unpacks(); }
   std::int64_t element_bytes() const { return static_cast<std::int64_t>(ir::size_of(dtype_)); }
   Dim block_rows() const { return left_->block_units() * left_->unit(); }
-  Dim block_columns() const {
-    return schedule_.block_columns == 0 ? form_.n.extent : Dim(schedule_.block_columns);
-  }
-  Dim rounded(const Dim& extent) const { return ir::ceil_div(extent, panel_) * panel_; }
-  Dim panel_steps() const { return packed_steps(kernel_.target(), product_, form_.k.extent); }
-  // Of the panels that micro-kernels read.
-  Dim right_steps() const {
-    return operands_.weight && !unpacks() ? Dim(operands_.weight->packed_steps) : panel_steps();
-  }
-
   void plan_scratch(Scope& root) {
     const auto reserve = [&](const Dim& bytes) { return scratch_.reserve(kernel_, bytes); };
     const std::int64_t tile_height =
         turns_results_ ? (schedule_.rows + lanes_ - 1) / lanes_ * lanes_ : schedule_.rows;
-    tile_ = reserve(tile_height * std::max(schedule_.columns, panel_) * element_bytes());
-    if (turns_results_) turned_ = reserve(lanes_ * lanes_ * element_bytes());
-    left_->plan(scratch_, panel_steps());
-    if (unpacks()) {
-      right_panel_ =
-          reserve(panel_steps() * (std::max(schedule_.columns, panel_) * element_bytes()));
-    } else if (!operands_.weight) {
-      right_panel_ =
-          reserve((rounded(block_columns()) * panel_steps() + panel_ * panel_) * element_bytes());
-      packed_right_ = kernel_.variable(kernel_.here().getInt64Ty(), "packed_right");
-    }
-    auto& builder = kernel_.at(root);
+    tile_elements_ = tile_height * std::max(schedule_.columns, panel_);
+    tile_ = reserve(gates_ * tile_elements_ * element_bytes());
+    if (turns_results_) turned_ = reserve(gates_ * lanes_ * lanes_ * element_bytes());
+    left_->plan(scratch_, right_->packed_steps());
+    right_->plan(root, scratch_);
     if (schedule_.tiles) tile_registers_.emplace(kernel_, scratch_);
-    kernel_.at(root);
-    for (Value* packed : {left_->packed(), packed_right_}) {
-      if (packed) builder.CreateStore(kernel_.constant(-1), packed);
-    }
+    if (left_->packed() != nullptr)
+      kernel_.at(root).CreateStore(kernel_.constant(-1), left_->packed());
     for (std::size_t slot = 0; slot < form_.scratch.size(); ++slot) {
-      const Dim row =
-          rounded(form_.n.extent) * static_cast<std::int64_t>(ir::size_of(form_.scratch[slot]));
+      const Dim row = right_->rounded(form_.n.extent) *
+                      static_cast<std::int64_t>(ir::size_of(form_.scratch[slot]));
       row_bytes_.push_back(emit_index(kernel_, root, row));
       row_slots_.push_back(reserve(slot == 0 ? block_rows() * row : row));
     }
   }
 
   bool narrow_groups() const { return !whole_groups(form_.n.extent, schedule_.columns, panel_); }
-
-  bool rows_outermost() const {
-    const Dim block = schedule_.block_columns == 0 ? form_.n.extent : Dim(schedule_.block_columns);
-    const auto columns = rounded(block).constant(), steps = right_steps().constant();
-    return columns && steps && !unpacks() &&
-           schedule_.rows_outermost(*columns,
-                                    *steps * static_cast<std::int64_t>(ir::size_of(step_dtype())));
-  }
 
   void plan_multiply() {
     std::vector<std::int64_t> widths{schedule_.columns};
@@ -133,7 +103,7 @@ class MatmulEmitter {
                        .tile_stride = 0,
                        .left_stride = {},
                        .panel_stride = {},
-                       .steps = panel_steps().constant()};
+                       .steps = right_->packed_steps().constant()};
       if (tiles.steps) tiles.panel_stride = *tiles.steps * panel_;
       tiles.left_stride = left_->known_stride();
       multiply_ = emit_tile_multiply(kernel_.module(), kernel_.target(), "multiply", tiles, widths,
@@ -141,22 +111,22 @@ class MatmulEmitter {
       return;
     }
     MicroKernel micro = micro_kernel_of(
-        kernel_.target(), unpacks() ? Product::of(dtype_) : product_, element_, lanes_);
+        kernel_.target(), right_->unpacks() ? Product::of(dtype_) : product_, element_, lanes_);
     micro.depth = steps_of(product_, form_.k.extent).constant();
     micro.right_stride = panel_;
-    if (micro.depth) micro.panel_stride = *right_steps().constant() * panel_;
+    if (micro.depth) micro.panel_stride = *right_->steps().constant() * panel_;
     left_->describe(micro);
     const ir::Interval extent = kernel_.interval_of(form_.m.extent);
     // With one block of rows there is no time to fetch in that the processor's own prefetching
     // would not use.
-    if (multiplies_bytes()) {
+    if (right_->multiplies_bytes()) {
       micro.block = operands_.scales->block;
       micro.in_4_bits = operands_.weight->in_4_bits;
       micro.zeros = operands_.zeros.has_value();
       if (micro.zeros) micro.zero = operands_.zeros->number;
       micro.scale = operands_.scales->number;
-    } else if (operands_.weight && !unpacks() && schedule_.columns >= panel_ &&
-               extent.high > schedule_.rows && !rows_outermost()) {
+    } else if (operands_.weight && !right_->unpacks() && schedule_.columns >= panel_ &&
+               extent.high > schedule_.rows && !right_->rows_outermost()) {
       const std::int64_t lines = schedule_.columns / panel_;
       const std::int64_t blocks = left_->fewest_blocks();
       micro.fetches = right_fetches_ = (lines + blocks - 1) / blocks;
@@ -190,43 +160,21 @@ class MatmulEmitter {
     auto& b = kernel_.at(task);
     first_row_ = b.CreateMul(task_units_.first, unit);
     task_rows_ = b.CreateMul(task_units_.count, unit);
-    first_column_ = kernel_.constant(0);
-    task_columns_ = column_count_;
+    columns_ = {.first = kernel_.constant(0), .count = column_count_};
     if (schedule_.block_columns != 0) {
-      first_column_ =
+      columns_.first =
           b.CreateMul(column_block, kernel_.constant(schedule_.block_columns), "first_column");
-      Value* remaining = b.CreateSub(column_count_, first_column_);
-      task_columns_ = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, remaining,
-                                              kernel_.constant(schedule_.block_columns));
+      Value* remaining = b.CreateSub(column_count_, columns_.first);
+      columns_.count = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, remaining,
+                                               kernel_.constant(schedule_.block_columns));
     }
 
     left_->pack(task, task_units_, b.CreateAdd(b.CreateMul(point, row_blocks_), row_block));
-    if (packed_right_) {
-      auto& again = kernel_.at(task);
-      once_for(kernel_, task, packed_right_,
-               again.CreateAdd(again.CreateMul(point, column_blocks_), column_block),
-               [&](Scope& scope) { pack_right(scope); });
-    }
+    auto& again = kernel_.at(task);
+    right_->pack(task, columns_,
+                 again.CreateAdd(again.CreateMul(point, column_blocks_), column_block));
     emit_groups(task);
     if (!form_.rows.empty()) emit_rows_of(task);
-  }
-
-  void pack_right(Scope& scope) {
-    PackPanels pack{.program = form_.right,
-                    .dtype = product_.right,
-                    .depths_of_step = product_.depths(),
-                    .column = form_.n,
-                    .depth = form_.k,
-                    .first_column = first_column_,
-                    .first_depth = kernel_.constant(0),
-                    .columns = task_columns_,
-                    .depths = depth_,
-                    .steps = panel_steps_,
-                    .to = right_panel_,
-                    .whole_depth = true,
-                    .transposed = lies_transposed(kernel_.region(), form_.right, form_.n, form_.k,
-                                                  kernel_.symbols())};
-    emit_pack_panels(kernel_, scope, pack);
   }
 
   // Column groups are `columns` wide while panels last, then one panel wide.
@@ -234,7 +182,7 @@ class MatmulEmitter {
     auto& builder = kernel_.at(task);
     const std::int64_t unit = std::min(schedule_.columns, panel_);
     Value* padded = builder.CreateMul(
-        builder.CreateUDiv(builder.CreateAdd(task_columns_, kernel_.constant(unit - 1)),
+        builder.CreateUDiv(builder.CreateAdd(columns_.count, kernel_.constant(unit - 1)),
                            kernel_.constant(unit)),
         kernel_.constant(unit));
     Value* wide = builder.CreateUDiv(padded, kernel_.constant(schedule_.columns));
@@ -260,7 +208,7 @@ class MatmulEmitter {
         body(group, group_at(group, index, wide, wide_columns, narrow));
       });
     };
-    if (rows_outermost()) {
+    if (right_->rows_outermost()) {
       left_->for_blocks(task, task_units_, [&](Scope& block, const Share& rows) {
         for_groups(block,
                    [&](Scope& group, const Group& g) { emit_block(group, program, g, rows); });
@@ -268,7 +216,8 @@ class MatmulEmitter {
       return;
     }
     for_groups(task, [&](Scope& group, const Group& g) {
-      if (unpacks()) unpack(group, g);
+      if (right_->unpacks())
+        right_->unpack(group, kernel_.at(group).CreateAdd(g.offset, columns_.first), g.width);
       const auto block = [&](Scope& scope, const Share& rows) {
         emit_block(scope, program, g, rows);
       };
@@ -278,9 +227,10 @@ class MatmulEmitter {
   }
 
   struct Group {
-    Value *offset, *width, *columns, *variant,
-        *right;               // offset from the task's first column; columns that exist of `width`
-    Value* scales = nullptr;  // place of the first column's
+    // Offset from the task's first column; columns that exist of `width`.
+    Value *offset, *width, *columns, *variant;
+    std::vector<Value*> right{};  // panels of each gate
+    Value* scales = nullptr;      // place of the first column's
   };
 
   // Group `index`, of which the first `wide` are as wide as the micro-kernel; `narrow`: there may
@@ -303,57 +253,16 @@ class MatmulEmitter {
     if (!form_.n.extent.constant() ||
         *form_.n.extent.constant() % std::min(schedule_.columns, panel_) != 0) {
       g.columns = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, g.width,
-                                          b.CreateSub(task_columns_, g.offset));
+                                          b.CreateSub(columns_.count, g.offset));
     }
-    g.right = right_pointer(group, g.offset);
-    if (multiplies_bytes()) {
-      Value* column = kernel_.at(group).CreateAdd(g.offset, first_column_);
+    for (std::int64_t gate = 0; gate < gates_; ++gate)
+      g.right.push_back(right_->panels(group, columns_, g.offset, gate));
+    if (right_->multiplies_bytes()) {
+      Value* column = kernel_.at(group).CreateAdd(g.offset, columns_.first);
       g.scales =
           first_step_of_column(kernel_, panel_, column, kernel_.constant(operands_.scales->blocks));
     }
     return g;
-  }
-
-  Value* right_pointer(Scope& group, Value* offset) {
-    Value* base = right_panel_;
-    Value* column = offset;
-    if (unpacks()) {
-      auto& builder = kernel_.at(group);
-      column =
-          builder.CreateURem(builder.CreateAdd(offset, first_column_), kernel_.constant(panel_));
-    } else if (operands_.weight) {
-      const PackedWeight& weight = *operands_.weight;
-      base = kernel_.buffer(static_cast<std::size_t>(weight.buffer));
-      column = kernel_.at(group).CreateAdd(offset, first_column_);
-      Dim point = 0;
-      for (std::size_t i = 0; i < weight.batch.size(); ++i)
-        point = point * weight.batch_extents[i] + Dim::of(weight.batch[i]);
-      base = emit_pointer(kernel_, group, base, step_dtype(),
-                          point * (rounded(weight.columns) * weight.packed_steps));
-    }
-    return kernel_.element_pointer(base, step_dtype(),
-                                   first_step_of_column(kernel_, panel_, column, right_steps_));
-  }
-
-  // The group's panels; a group that is less than one has all of it.
-  void unpack(Scope& scope, const Group& group) {
-    auto& builder = kernel_.at(scope);
-    Value* panel = kernel_.constant(panel_);
-    emit_unpack_panels(
-        kernel_, scope,
-        {.operands = operands_,
-         .panel = panel_,
-         .first = builder.CreateUDiv(builder.CreateAdd(group.offset, first_column_), panel),
-         .panels = schedule_.columns < panel_ ? kernel_.constant(1)
-                                              : builder.CreateUDiv(group.width, panel),
-         .depth = panel_steps_,
-         .to = right_panel_});
-  }
-
-  // As large as a step of the right operand: an accumulator's, but for bytes that are made real.
-  ir::DType step_dtype() const {
-    return product_.scaled() && !unpacks() && !operands_.weight->in_4_bits ? product_.right
-                                                                           : dtype_;
   }
 
   void emit_block(Scope& block, ProgramEmitter& program, const Group& group, const Share& share) {
@@ -363,20 +272,9 @@ class MatmulEmitter {
     block.define(form_.m.variable, row);
     Value *left = left_->pointer(block, share), *left_stride = left_->stride(block);
     auto& b = kernel_.at(block);
-    Value* panel_stride = b.CreateMul(right_steps_, kernel_.constant(panel_));
-    const Ahead fetch = ahead(group, share.number);
-    std::vector<Value*> arguments{group.variant,
-                                  rows,
-                                  left,
-                                  left_stride,
-                                  group.right,
-                                  panel_stride,
-                                  kernel_.constant(panel_),
-                                  schedule_.tiles ? panel_steps_ : steps_,
-                                  tile_,
-                                  fetch.place,
-                                  fetch.step};
-    Value* first = b.CreateAdd(first_column_, group.offset);
+    Value* panel_stride = right_->panel_stride(block);
+    Value* first = b.CreateAdd(columns_.first, group.offset);
+    std::vector<Value*> of_all_gates;
     fetches_->emit(block, program,
                    {.row = row,
                     .rows = rows,
@@ -384,79 +282,121 @@ class MatmulEmitter {
                     .in_first_group = b.CreateICmpEQ(group.offset, kernel_.constant(0)),
                     .left = left,
                     .columns = schedule_.columns},
-                   arguments);
-    left_->add_arguments(block, share, arguments);
+                   of_all_gates);
+    left_->add_arguments(block, share, of_all_gates);
     kernel_.at(block);
     if (group.scales != nullptr && operands_.zeros && !operands_.zeros->number)
-      arguments.push_back(of_blocks(*operands_.zeros, group));
-    kernel_.here().CreateCall(multiply_, arguments);
+      of_all_gates.push_back(of_blocks(*operands_.zeros, group));
+    for (std::int64_t gate = 0; gate < gates_; ++gate) {
+      Value* right = group.right[static_cast<std::size_t>(gate)];
+      const Ahead fetch = ahead(group, right, share.number);
+      std::vector<Value*> arguments{group.variant,
+                                    rows,
+                                    left,
+                                    left_stride,
+                                    right,
+                                    panel_stride,
+                                    kernel_.constant(panel_),
+                                    schedule_.tiles ? right_->packed_step_count() : steps_,
+                                    tile_of(tile_, tile_elements_, gate),
+                                    fetch.place,
+                                    fetch.step};
+      arguments.insert(arguments.end(), of_all_gates.begin(), of_all_gates.end());
+      kernel_.here().CreateCall(multiply_, arguments);
+    }
 
     if (turns_results_) return emit_turned(block, program, group, row, rows);
     const ir::DimLeaf& column = form_.n.variable;
     const bool masks = !form_.n.extent.constant() || *form_.n.extent.constant() % lanes_ != 0;
-    for_vectors(
-        kernel_, block,
-        {.variable = column,
-         .first = first,
-         .count = group.columns,
-         .width = lanes_,
-         .may_end_early = masks,
-         .aligned = true},
-        [&](Scope& vectors, Value* c) {
-          Value* first_row = share.done ? share.done : kernel_.constant(0);
-          kernel_.loop(vectors, first_row, rows, 1, [&](Scope& point, Value* r) {
-            auto& inner = kernel_.at(point);
-            point.define(form_.m.variable, inner.CreateAdd(row, r));
-            Value* place = kernel_.element_pointer(
-                tile_, dtype_, inner.CreateAdd(inner.CreateMul(r, group.width), c));
-            auto* type = llvm::FixedVectorType::get(element_, static_cast<unsigned>(lanes_));
-            Value* product = inner.CreateAlignedLoad(
-                type, place, llvm::Align(static_cast<std::uint64_t>(lanes_ * element_bytes())));
-            program.set_accumulated(0, product, point);
-            for (const ir::Store& store : form_.stores) program.store(point, store);
-            if (!form_.rows.empty())
-              keep_row(point, program, inner.CreateAdd(before, r), c, group.offset);
-          });
-        });
+    for_vectors(kernel_, block,
+                {.variable = column,
+                 .first = first,
+                 .count = group.columns,
+                 .width = lanes_,
+                 .may_end_early = masks,
+                 .aligned = true},
+                [&](Scope& vectors, Value* c) {
+                  Value* first_row = share.done ? share.done : kernel_.constant(0);
+                  kernel_.loop(vectors, first_row, rows, 1, [&](Scope& point, Value* r) {
+                    auto& inner = kernel_.at(point);
+                    point.define(form_.m.variable, inner.CreateAdd(row, r));
+                    set_products(point, program, tile_, tile_elements_,
+                                 inner.CreateAdd(inner.CreateMul(r, group.width), c));
+                    for (const ir::Store& store : form_.stores) program.store(point, store);
+                    if (!form_.rows.empty())
+                      keep_row(point, program, inner.CreateAdd(before, r), c, group.offset);
+                  });
+                });
+  }
+
+  // Of tiles of so many elements, one a gate.
+  Value* tile_of(Value* tiles, std::int64_t elements, std::int64_t gate) {
+    if (gate == 0) return tiles;
+    return kernel_.element_pointer(tiles, dtype_, kernel_.constant(gate * elements));
+  }
+
+  llvm::FixedVectorType* vector_type() const {
+    return llvm::FixedVectorType::get(element_, static_cast<unsigned>(lanes_));
+  }
+  llvm::Align vector_align() const {
+    return llvm::Align(static_cast<std::uint64_t>(lanes_ * element_bytes()));
+  }
+
+  // The epilogue's products are the vectors at `element` of each gate's tile.
+  void set_products(Scope& point, ProgramEmitter& program, Value* tiles, std::int64_t elements,
+                    Value* element) {
+    auto& builder = kernel_.at(point);
+    for (std::int32_t gate = 0; gate < gates_; ++gate) {
+      Value* place = kernel_.element_pointer(tile_of(tiles, elements, gate), dtype_, element);
+      program.set_accumulated(gate, builder.CreateAlignedLoad(vector_type(), place, vector_align()),
+                              point);
+    }
   }
 
   // The epilogue along rows, where results lie next to each other: squares of the tile, turned in
   // registers.
   void emit_turned(Scope& block, ProgramEmitter& program, const Group& group, Value* row,
                    Value* rows) {
-    auto* type = llvm::FixedVectorType::get(element_, static_cast<unsigned>(lanes_));
-    const auto align = llvm::Align(static_cast<std::uint64_t>(lanes_ * element_bytes()));
     kernel_.loop(block, kernel_.constant(0), group.columns, lanes_, [&](Scope& square, Value* c) {
       auto& outer = kernel_.at(square);
       Value* columns = outer.CreateBinaryIntrinsic(
           llvm::Intrinsic::umin, outer.CreateSub(group.columns, c), kernel_.constant(lanes_));
-      Value* first = outer.CreateAdd(first_column_, outer.CreateAdd(group.offset, c));
-      for_vectors(
-          kernel_, square,
-          {.variable = form_.m.variable, .first = row, .count = rows, .width = lanes_},
-          [&](Scope& vectors, Value* r) {
-            auto& b = kernel_.at(vectors);
-            std::vector<Value*> lines;
-            for (std::int64_t i = 0; i < lanes_; ++i) {
-              Value* line = b.CreateMul(b.CreateAdd(r, kernel_.constant(i)), group.width);
-              lines.push_back(b.CreateAlignedLoad(
-                  type, kernel_.element_pointer(tile_, dtype_, b.CreateAdd(line, c)), align));
-            }
-            transpose(kernel_, lines);
-            for (std::int64_t i = 0; i < lanes_; ++i)
-              b.CreateAlignedStore(
-                  lines[static_cast<std::size_t>(i)],
-                  kernel_.element_pointer(turned_, dtype_, kernel_.constant(i * lanes_)), align);
-            kernel_.loop(vectors, kernel_.constant(0), columns, 1, [&](Scope& point, Value* i) {
-              auto& inner = kernel_.at(point);
-              point.define(form_.n.variable, inner.CreateAdd(first, i));
-              Value* place = kernel_.element_pointer(turned_, dtype_,
-                                                     inner.CreateMul(i, kernel_.constant(lanes_)));
-              program.set_accumulated(0, inner.CreateAlignedLoad(type, place, align), point);
-              for (const ir::Store& store : form_.stores) program.store(point, store);
-            });
-          });
+      Value* first = outer.CreateAdd(columns_.first, outer.CreateAdd(group.offset, c));
+      for_vectors(kernel_, square,
+                  {.variable = form_.m.variable, .first = row, .count = rows, .width = lanes_},
+                  [&](Scope& vectors, Value* r) {
+                    auto& b = kernel_.at(vectors);
+                    for (std::int64_t gate = 0; gate < gates_; ++gate)
+                      turn_square(b, gate, r, c, group.width);
+                    kernel_.loop(vectors, kernel_.constant(0), columns, 1,
+                                 [&](Scope& point, Value* i) {
+                                   auto& inner = kernel_.at(point);
+                                   point.define(form_.n.variable, inner.CreateAdd(first, i));
+                                   set_products(point, program, turned_, lanes_ * lanes_,
+                                                inner.CreateMul(i, kernel_.constant(lanes_)));
+                                   for (const ir::Store& store : form_.stores)
+                                     program.store(point, store);
+                                 });
+                  });
     });
+  }
+
+  void turn_square(llvm::IRBuilder<>& b, std::int64_t gate, Value* row, Value* column,
+                   Value* width) {
+    Value *tile = tile_of(tile_, tile_elements_, gate),
+          *turned = tile_of(turned_, lanes_ * lanes_, gate);
+    std::vector<Value*> lines;
+    for (std::int64_t i = 0; i < lanes_; ++i) {
+      Value* line = b.CreateMul(b.CreateAdd(row, kernel_.constant(i)), width);
+      lines.push_back(b.CreateAlignedLoad(
+          vector_type(), kernel_.element_pointer(tile, dtype_, b.CreateAdd(line, column)),
+          vector_align()));
+    }
+    transpose(kernel_, lines);
+    for (std::int64_t i = 0; i < lanes_; ++i)
+      b.CreateAlignedStore(lines[static_cast<std::size_t>(i)],
+                           kernel_.element_pointer(turned, dtype_, kernel_.constant(i * lanes_)),
+                           vector_align());
   }
 
   // Weights come from memory: while rows pass under one group of panels, they fetch the next group,
@@ -470,20 +410,20 @@ class MatmulEmitter {
     return kernel_.element_pointer(base, dtype_, group.scales);
   }
 
-  Ahead ahead(const Group& group, Value* block) {
+  Ahead ahead(const Group& group, Value* right, Value* block) {
     if (group.scales != nullptr) {
       const BlockScales& scales = *operands_.scales;  // zero points are of the same blocks
-      return {scales.number ? group.right : of_blocks(scales, group),
+      return {scales.number ? right : of_blocks(scales, group),
               kernel_.constant(scales.blocks * panel_)};
     }
-    if (right_fetches_ == 0) return {group.right, kernel_.constant(0)};
+    if (right_fetches_ == 0) return {right, kernel_.constant(0)};
     auto& builder = kernel_.here();
     const std::int64_t lines = schedule_.columns / panel_;  // of a group, a step over k
     Value* part =
         builder.CreateMul(builder.CreateMul(block, steps_),
                           builder.CreateMul(fetch_step_, kernel_.constant(right_fetches_)));
     Value* next = kernel_.element_pointer(
-        group.right, dtype_, builder.CreateMul(right_steps_, kernel_.constant(lines * panel_)));
+        right, dtype_, builder.CreateMul(right_->step_count(), kernel_.constant(lines * panel_)));
     return {builder.CreateGEP(builder.getInt8Ty(), next, part), fetch_step_};
   }
 
@@ -522,26 +462,27 @@ class MatmulEmitter {
   MatmulSchedule schedule_;
   MatmulOperands operands_;
   std::optional<LeftOperand> left_;
+  std::optional<RightOperand> right_;
   Product product_;
   ir::DType dtype_;  // sums
   llvm::Type* element_;
   std::int64_t lanes_, panel_;
+  const std::int64_t gates_;
   std::int64_t right_fetches_ = 0;  // lines that a step over k fetches of the next group's panels
   std::optional<TileFetches> fetches_;
   bool turns_results_ = false;  // results lie next to each other along rows
   ScratchLayout scratch_;
   llvm::Function* multiply_ = nullptr;
   std::optional<TileRegisters> tile_registers_;
-  Value *row_units_ = nullptr, *column_count_ = nullptr, *depth_ = nullptr, *steps_ = nullptr,
-        *panel_steps_ = nullptr, *right_steps_ = nullptr, *row_blocks_ = nullptr,
+  Value *row_units_ = nullptr, *column_count_ = nullptr, *steps_ = nullptr, *row_blocks_ = nullptr,
         *column_blocks_ = nullptr;
-  Value *tile_ = nullptr, *turned_ = nullptr, *right_panel_ = nullptr;
-  llvm::AllocaInst* packed_right_ = nullptr;
+  Value *tile_ = nullptr, *turned_ = nullptr;
+  std::int64_t tile_elements_ = 0;  // of one gate
   std::vector<Value*> row_slots_, row_bytes_;
   // What the task being emitted has.
   Share task_units_;
-  Value *fetch_step_ = nullptr, *first_row_ = nullptr, *task_rows_ = nullptr,
-        *first_column_ = nullptr, *task_columns_ = nullptr;
+  RightOperand::Columns columns_{};
+  Value *fetch_step_ = nullptr, *first_row_ = nullptr, *task_rows_ = nullptr;
 };
 
 }  // namespace

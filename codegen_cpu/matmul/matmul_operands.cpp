@@ -117,7 +117,9 @@ std::optional<PackedWeight> placed_weight(const Target& target, const Product& p
   if (!constant_stride(form.k, weight.depth_stride, weight.depth) ||
       !constant_stride(form.n, weight.column_stride, weight.columns))
     return std::nullopt;
-  for (const ir::Iteration& iteration : form.batch) {
+  std::vector<ir::Iteration> matrices = form.batch;
+  if (form.gate) matrices.push_back(*form.gate);
+  for (const ir::Iteration& iteration : matrices) {
     if (!rest.mentions(iteration.variable)) continue;
     std::int64_t stride = 0, extent = 0;
     if (!constant_stride(iteration, stride, extent)) return std::nullopt;
@@ -340,7 +342,7 @@ ir::MatmulForm with_weight_on_the_right(const Target& target, const ir::Region& 
   const bool half_empty =
       columns && 2 * *columns <= panel_columns(Product::of(compute_dtype(form.accumulate))) &&
       !lies_transposed(region, form.right, form.n, form.k, symbols);
-  if (!form.rows.empty() || !depth ||
+  if (!form.rows.empty() || form.gate || !depth ||
       ((*depth < shortest || half_empty) && stores_along(region, form, form.n, symbols)))
     return form;
   ir::MatmulForm turned = form;

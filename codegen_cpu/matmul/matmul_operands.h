@@ -30,7 +30,7 @@ struct PackedWeight {
   std::int64_t packed_steps = 0;
   bool in_4_bits = false;
   std::int64_t depth = 0, columns = 0, base = 0, depth_stride = 0, column_stride = 0;
-  std::vector<ir::DimLeaf> batch;  // iterations that the weight depends on
+  std::vector<ir::DimLeaf> batch;  // iterations that the weight depends on, gates among them
   std::vector<std::int64_t> batch_extents, batch_strides;
 };
 

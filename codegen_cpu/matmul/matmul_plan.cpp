@@ -353,6 +353,16 @@ class MatmulKind final : public KindOf<ir::MatmulForm> {
     return pack_weight(layout, operands.product, weight, allocate, operands.weight->in_4_bits);
   }
 
+  bool gates(const PlanInputs& inputs) const override {
+    const ir::MatmulForm& form = form_of(inputs.form);
+    const Product product = likely_operands(inputs.target, inputs.region, form).product;
+    const auto columns = form.n.extent.constant();
+    if (!form.gate || !columns || product.sums_blocks()) return false;
+    // Panels that gates leave empty are multiplied as full ones are.
+    const std::int64_t panel = panel_columns(product), gates = form.gates();
+    return 4 * gates * ceiling(*columns, panel) <= 5 * ceiling(gates * *columns, panel);
+  }
+
   std::vector<std::size_t> overwritable(const PlanInputs& inputs) const override {
     return overwritable_parameters(inputs.region, form_of(inputs.form), inputs.form.symbols);
   }

@@ -39,6 +39,7 @@ enum class LoopRole : char {
   Reduced = 'c',  // inner points of a row; data that a scatter copies
   Depth = 'd',
   Width = 'e',
+  Gate = 'g',
   Query = 'i',
   Key = 'j',  // of attention and of sorting; points of a running sum
   Contracted = 'k',

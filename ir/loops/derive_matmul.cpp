@@ -53,6 +53,71 @@ Crossing find_crossing(const Subgraph& subgraph, ValueId product) {
   return crossing;
 }
 
+// Where the columns of a product part into gates of equally many.
+struct Gates {
+  std::int64_t count = 0, columns = 0;  // in all; of each
+  std::set<ValueId> parted;             // values of one gate's columns
+
+  bool any() const { return !parted.empty(); }
+};
+
+// The columns at which the results of a split or a slice begin, which take whole rows apart;
+// nothing where it does something else.
+std::vector<std::int64_t> first_columns(const Subgraph& subgraph, const Binding& binding,
+                                        std::int64_t columns, const SymbolTable& symbols) {
+  const std::vector<Dim>& from = subgraph.tensor(binding.operands[0]).dims;
+  if (from.empty() || !from.back().is_constant(columns)) return {};
+  std::vector<std::int64_t> first;
+  if (binding.op == Op::split) {
+    if (axis_from_front(binding, from.size()) != from.size() - 1) return {};
+    std::int64_t next = 0;
+    for (const ValueId result : binding.results) {
+      const auto width = subgraph.tensor(result).dims.back().constant();
+      if (!width) return {};
+      first.push_back(next);
+      next += *width;
+    }
+  } else if (binding.op == Op::strided_slice) {
+    const std::vector<Dim>& to = subgraph.tensor(binding.results[0]).dims;
+    const std::vector<SliceStart> starts = slice_starts(subgraph, binding, symbols);
+    for (std::size_t i = 0; i < starts.size(); ++i)
+      if (!starts[i].step.is_constant(1) || (i + 1 < starts.size() && !(to[i] == from[i])))
+        return {};
+    if (const auto start = starts.back().start.constant()) first.push_back(*start);
+  }
+  return first;
+}
+
+// Values that are parted otherwise have no place in a product's kernel.
+Gates find_gates(const Subgraph& subgraph, ValueId product, const SymbolTable& symbols) {
+  Gates gates;
+  const std::vector<Dim>& dims = subgraph.tensor(product).dims;
+  const auto columns = dims.empty() ? std::nullopt : dims.back().constant();
+  if (!columns) return gates;
+  std::set<ValueId> whole{product};
+  for (const Binding& binding : subgraph.bindings) {
+    if (std::ranges::none_of(binding.operands, [&](ValueId id) { return whole.contains(id); }))
+      continue;
+    const std::vector<std::int64_t> first = first_columns(subgraph, binding, *columns, symbols);
+    for (std::size_t i = 0; i < binding.results.size(); ++i) {
+      const ValueId result = binding.results[i];
+      if (first.empty()) {
+        whole.insert(result);
+        continue;
+      }
+      const auto width = subgraph.tensor(result).dims.back().constant();
+      if (!width || *width <= 0 || *columns % *width != 0 || first[i] % *width != 0 ||
+          *columns / *width < 2 || *columns / *width > most_gates ||
+          (gates.any() && *width != gates.columns))
+        return {};
+      gates.columns = *width;
+      gates.count = *columns / *width;
+      gates.parted.insert(result);
+    }
+  }
+  return gates;
+}
+
 }  // namespace
 
 MatmulForm derive_matmul(AccessContext& context, const Binding& matmul,
@@ -75,8 +140,14 @@ MatmulForm derive_matmul(AccessContext& context, const Binding& matmul,
                               type.dims.begin() + static_cast<std::ptrdiff_t>(batch_rank));
   std::vector<Dim> left_index, right_index;
 
-  form.n = context.iterate(LoopRole::MatrixColumn, matrix_columns ? b.back() : Dim(1));
+  const Gates gates = matrix_columns ? find_gates(subgraph, product, context.symbols) : Gates();
+  const Dim columns = matrix_columns ? b.back() : Dim(1);
+  form.n = context.iterate(LoopRole::MatrixColumn, gates.any() ? Dim(gates.columns) : columns);
   if (matrix_columns) n = form.n.index();
+  if (gates.any()) {
+    form.gate = context.iterate(LoopRole::Gate, gates.count);
+    n = form.gate->index() * gates.columns + n;
+  }
   if (b.size() <= 2 && a.size() > 1) {
     // One right matrix: every leading dim of the left operand is a row.
     std::vector<Dim> lead(a.begin(), a.end() - 1);
@@ -113,6 +184,9 @@ MatmulForm derive_matmul(AccessContext& context, const Binding& matmul,
   if (crossing.read.size() > 1)
     throw NoLoopForm{"row results read several values of the matmul's epilogue: " +
                      describe(*subgraph.function, matmul)};
+  if (!crossing.read.empty() && gates.any())
+    throw NoLoopForm{"row results read gates of the matmul: " +
+                     describe(*subgraph.function, matmul)};
   ValueId whole_rows = crossing.read.empty() ? no_value : *crossing.read.begin();
 
   Placements placements(subgraph, context.symbols);
@@ -122,17 +196,34 @@ MatmulForm derive_matmul(AccessContext& context, const Binding& matmul,
     if (binding.results.empty() || placements.find(binding.results[0]) != nullptr ||
         !placements.depends(binding))
       continue;
-    if (!crossing.after_reduction.contains(binding.results[0])) placements.follow(binding);
+    if (gates.parted.contains(binding.results[0])) {
+      std::vector<Dim> own = placements.find(binding.operands[0])->index;
+      if (!(own.back() == n))
+        throw NoLoopForm{"gates of moved columns: " + describe(*subgraph.function, binding)};
+      own.back() = form.n.index();
+      for (const ValueId result : binding.results) placements.place(result, {own, 0});
+    } else if (!crossing.after_reduction.contains(binding.results[0])) {
+      placements.follow(binding);
+    }
   }
 
   ProgramBuilder builder(context);
-  builder.provide(product, step::Accumulated{0});
+  for (std::int32_t gate = 0; gate < gates.count; ++gate) {
+    std::vector<Dim> own = index;
+    own.back() = simplify(Dim(gate * gates.columns) + form.n.index(), context.symbols);
+    builder.provide(product, own, step::Accumulated{gate});
+  }
+  if (!gates.any()) builder.provide(product, step::Accumulated{0});
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Placement* placement = placements.find(outputs[i]);
     if (placement == nullptr && !crossing.after_reduction.contains(outputs[i]))
       throw NoLoopForm{"an output %" + subgraph.name(outputs[i]) +
                        " does not depend on the matmul"};
     if (placement == nullptr) continue;
+    if (form.gate && std::ranges::any_of(placement->index, [&](const Dim& at) {
+          return at.mentions(form.gate->variable);
+        }))
+      throw NoLoopForm{"an output %" + subgraph.name(outputs[i]) + " has the columns of all gates"};
     form.stores.push_back(placements.store_of(builder, i, outputs[i]));
   }
   if (whole_rows != no_value)

@@ -235,10 +235,15 @@ struct RowForm {
 // product[batch, m, n] = sum over k of left[batch, m, k] * right[batch, k, n], then the epilogue at
 // (batch, m, n) with the product as Accumulated slot 0, then, where whole rows are needed (layer
 // norm), row stages over n with the epilogue's value as Scratch slot 0.
+//
+// With gates (SwiGLU, a recurrent cell) the right operand has a matrix a gate, product[gate, batch,
+// m, n], and the epilogue at (batch, m, n) has gate g's as Accumulated slot g; no row stages
+// follow.
 struct MatmulForm {
   std::vector<Iteration> batch;
   Iteration m, n, k;
-  ScalarProgram left, right;  // last step is the element; most often one Load
+  std::optional<Iteration> gate{};  // of a constant extent, 2 to most_gates
+  ScalarProgram left, right;        // last step is the element; most often one Load
   DType accumulate = DType::F32;
   // Other than 0: the left operand may be rounded to bytes, of which so many along k have one
   // scale.
@@ -249,8 +254,10 @@ struct MatmulForm {
   std::vector<RowStage> rows;      // outer = batch and m, inner = n
   std::vector<DType> scratch;
   std::int32_t accumulators = 0;
+  std::int64_t gates() const { return gate ? gate->extent.constant().value() : 1; }
   bool operator==(const MatmulForm&) const = default;
 };
+inline constexpr std::int64_t most_gates = 8;
 
 // output[batch, i, e] = sum over j of weight[batch, i, j] * v[batch, j, e], weight = softmax over j
 // of score[batch, i, j], and the score is the scalar program over (batch, i, j) with the dot

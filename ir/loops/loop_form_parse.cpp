@@ -80,6 +80,7 @@ class LoopFormParser {
     form.k = reader_.iteration();
     tokens_.expect("in");
     form.accumulate = reader_.dtype();
+    if (tokens_.accept("gates")) form.gate = reader_.iteration();
     if (tokens_.accept("left_block")) form.left_block = reader_.number("a number of elements");
     form.left = section("left");
     form.right = section("right");

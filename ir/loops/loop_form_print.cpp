@@ -196,8 +196,8 @@ struct Printer {
     std::vector<Iteration> points = matmul.batch;
     points.insert(points.end(), {matmul.m, matmul.n});
     text += fmt::format(
-        "  for {} over {} in {}{}\n", listed(points), listed({matmul.k}),
-        name_of(matmul.accumulate),
+        "  for {} over {} in {}{}{}\n", listed(points), listed({matmul.k}),
+        name_of(matmul.accumulate), matmul.gate ? " gates " + listed({*matmul.gate}) : "",
         matmul.left_block == 0 ? std::string() : fmt::format(" left_block {}", matmul.left_block));
     section("left", matmul.left);
     section("right", matmul.right);

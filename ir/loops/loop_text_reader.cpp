@@ -20,6 +20,7 @@ bool is_role(LoopRole role) {
     case LoopRole::Reduced:
     case LoopRole::Depth:
     case LoopRole::Width:
+    case LoopRole::Gate:
     case LoopRole::Query:
     case LoopRole::Key:
     case LoopRole::Contracted:

@@ -154,14 +154,17 @@ class KernelMaker {
 
   void write(const MatmulForm& form) {
     made_.product = form.accumulate;
+    made_.gates = form.gates();
     element(Section::Left, form.left, loops(form.batch, {form.m, form.k}));
-    element(Section::Right, form.right, loops(form.batch, {form.k, form.n}));
+    std::vector<Iteration> right = loops(form.batch, {form.k, form.n});
+    if (form.gate) right.push_back(*form.gate);
+    element(Section::Right, form.right, right);
     const std::vector<Iteration> rows = loops(form.batch, {form.m});
     section(root_, Section::Epilogue, [&](BlockScope& floor) {
       BlockProgram program(made_.symbols, form.epilogue, programs_++, floor, roots_of(form));
       floor.loops(rows, [&](BlockScope& row) {
         row.loops({&form.n, 1}, [&](BlockScope& point) {
-          program.define_slot(0, point);
+          for (std::int32_t gate = 0; gate < form.gates(); ++gate) program.define_slot(gate, point);
           for (const Store& store : form.stores) program.store(point, store);
           if (!form.rows.empty())
             keep_in(

@@ -134,8 +134,9 @@ struct PlacedKernel {
   SymbolTable symbols;  // the function's symbols, the loops and the checked indices
   std::vector<KernelCheck> checks;
   // The dtype of a matmul's product, or of attention's score and output, which are Accumulated slot
-  // 0 of their programs.
+  // 0 of their programs; with gates, a product for each is a slot.
   std::optional<DType> product{};
+  std::int64_t gates = 1;
   std::optional<Segments> segments{};
   KernelBlock body;
 };

@@ -32,6 +32,8 @@ class KernelParser {
     PlacedKernel kernel;
     kernel.kind = reader_.kind();
     if (tokens_.accept("in")) kernel.product = reader_.dtype();
+    if (kernel.product && tokens_.accept("gates"))
+      kernel.gates = reader_.number("a number of gates");
     reader_.header();
     if (tokens_.accept("segments")) kernel.segments = reader_.segments();
     while (at_statement()) kernel.body.push_back(statement());

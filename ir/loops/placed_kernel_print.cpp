@@ -106,6 +106,7 @@ void append(std::string& out, const KernelBlock& block, int indent) {
 std::string to_string(const PlacedKernel& kernel) {
   std::string out = kernel.kind;
   if (kernel.product) out += fmt::format(" in {}", name_of(*kernel.product));
+  if (kernel.gates != 1) out += fmt::format(" gates {}", kernel.gates);
   out += "\n" + loop_form_text::header(KernelHeader(kernel));
   if (kernel.segments) out += "  " + loop_form_text::segments(*kernel.segments) + "\n";
   append(out, kernel.body, 2);

@@ -46,6 +46,10 @@ void ProgramBuilder::provide(ValueId value, std::variant<step::Accumulated, step
   provided_[value] = std::visit([&](const auto& kind) { return push({dtype, kind}); }, slot);
 }
 
+void ProgramBuilder::provide(ValueId value, const Index& index, step::Accumulated slot) {
+  memo_[{value, index}] = push({context_.subgraph->tensor(value).dtype, slot});
+}
+
 std::int32_t ProgramBuilder::push(ScalarStep step) {
   if (steps_.size() >= maximum_steps)
     throw NoLoopForm{"the scalar program grows beyond 4096 steps"};
@@ -382,7 +386,7 @@ std::int32_t ProgramBuilder::defined(const Binding& binding, std::size_t result,
       std::vector<Dim> before{at[axis]};
       for (std::size_t i = 0; i < result; ++i)
         before.push_back(subgraph.tensor(binding.results[i]).dims[axis]);
-      at[axis] = sum(before);
+      at[axis] = simplify(sum(before), context_.symbols);
       return element(binding.operands[0], at);
     }
     case Op::tile:

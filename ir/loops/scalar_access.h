@@ -49,6 +49,8 @@ class ProgramBuilder {
   // Results of the kernel kind's own step: reading `value` gives this Accumulated or Scratch slot,
   // whatever the index.
   void provide(ValueId value, std::variant<step::Accumulated, step::Scratch> slot);
+  // Reading element `index` of it does.
+  void provide(ValueId value, const std::vector<Dim>& index, step::Accumulated slot);
   // Reading `value` gives this step, whatever the index.
   void provide(ValueId value, std::int32_t step) { provided_[value] = step; }
 

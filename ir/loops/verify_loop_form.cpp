@@ -116,10 +116,22 @@ class LoopFormVerifier {
   void verify(const MatmulForm& matmul) {
     statement();
     loops(joined(matmul.batch, {matmul.m, matmul.n, matmul.k}));
+    Space right = joined(matmul.batch, {matmul.k, matmul.n});
+    if (matmul.gate) {
+      loops({*matmul.gate});
+      right.push_back(*matmul.gate);
+      const std::optional<std::int64_t> gates = matmul.gate->extent.constant();
+      expect(gates && *gates >= 2 && *gates <= most_gates, [&] {
+        return fmt::format("expected 2 to {} gates, got {}", most_gates,
+                           matmul.gate->extent.to_string());
+      });
+      expect(matmul.rows.empty(), [] { return "a product with gates has no stages over rows"; });
+    }
     element(matmul.left, joined(matmul.batch, {matmul.m, matmul.k}));
-    element(matmul.right, joined(matmul.batch, {matmul.k, matmul.n}));
+    element(matmul.right, right);
     StepPlace point = place(joined(matmul.batch, {matmul.m, matmul.n}));
-    point.accumulated = {{0, matmul.accumulate}};
+    for (std::int32_t gate = 0; gate < matmul.gates(); ++gate)
+      point.accumulated.emplace(gate, matmul.accumulate);
     const ProgramVerifier epilogue = steps(matmul.epilogue, point, roots_of(matmul));
     statement();
     stores(matmul.stores, epilogue);

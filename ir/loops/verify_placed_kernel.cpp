@@ -163,7 +163,7 @@ class KernelVerifier {
         if (slots != nullptr)
           if (const auto slot = slots->find(value.number); slot != slots->end())
             return slot->second;
-      expect(has_product_ && value.number == 0, [&] {
+      expect(has_product_ && value.number >= 0 && value.number < kernel_.gates, [&] {
         return fmt::format("accumulated {}: nothing has been written there", value.number);
       });
       return *kernel_.product;

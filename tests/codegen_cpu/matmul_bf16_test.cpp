@@ -79,6 +79,25 @@ fn @main(%x: Tensor[(b, s, 24), bf16], %w: Tensor[(50, 24), bf16], %bias: Tensor
       {{{"b", 0}, {"s", 3}}, {{"b", 1}, {"s", 1}}, {{"b", 3}, {"s", 7}}, {{"b", 2}, {"s", 33}}});
 }
 
+TEST(MatmulBf16, Gates) {
+  const TestRegion region = make_region(R"(
+fn @main(%x: Tensor[(n, 48), bf16], %w: Tensor[(48, 80), bf16]) -> Tensor[(n, 40), bf16]
+  where n in [0, 5000] {
+  %a = cast(%x) {to = f32}
+  %c = cast(%w) {to = f32}
+  %p = matmul(%a, %c)
+  %g, %u = split(%p) {axis = -1, sizes = (40, 40)}
+  %s = gelu(%g)
+  %m = mul(%s, %u)
+  %y = cast(%m) {to = bf16}
+  return %y
+})",
+                                        {1});
+  ASSERT_EQ(std::get<ir::MatmulForm>(region.form.kind).gates(), 2);
+  expect_all_right(region, bucket_of({{0, 5000}}), sizes("n", {0, 1, 16, 33, 70}));
+  expect_all_right(region, bucket_of({{2, 6}}), sizes("n", {2, 5}));
+}
+
 TEST(MatmulBf16, LayerNormStoredWideAndNarrow) {
   const TestRegion region = make_region(R"(
 fn @main(%x: Tensor[(n, 32), bf16], %w: Tensor[(32, 44), bf16], %bias: Tensor[(44), f32], %r: Tensor[(n, 44), f32], %scale: Tensor[(44), f32], %shift: Tensor[(44), f32])

@@ -24,6 +24,25 @@ fn @main(%x: Tensor[(n, 64), f32], %w: Tensor[(64, 8), f32]) -> Tensor[(n, 8), f
   %y = matmul(%x, %w) {left_block = 32}
   return %y
 })"},
+      {"ProductWithGates", R"(
+fn @main(%x: Tensor[(b, n, 8), f32], %w: Tensor[(12, 8), f32], %c: Tensor[(b, n, 4), f32]) -> (Tensor[(b, n, 4), f32], Tensor[(b, n, 4), f32]) {
+  %t = transpose(%w) {perm = (1, 0)}
+  %p = matmul(%x, %t)
+  %i, %o, %f = split(%p) {axis = -1, sizes = (4, 4, 4)}
+  %kept = mul(%f, %c)
+  %next = add(%kept, %i)
+  %shown = mul(%o, %next)
+  return %shown, %next
+})"},
+      {"ProductWithGatesOfOneColumn", R"(
+fn @main(%x: Tensor[(b, n, k), f32], %y: Tensor[(b, k, 2), f32]) -> Tensor[(b, 1, n), f32] {
+  %p = matmul(%x, %y)
+  %g = strided_slice(%p) {axes = (2), starts = (0), ends = (1)}
+  %u = strided_slice(%p) {axes = (2), starts = (1), ends = (2)}
+  %m = mul(%g, %u)
+  %z = transpose(%m) {perm = (0, 2, 1)}
+  return %z
+})"},
       {"Overwrite", R"(
 fn @main(%x: Tensor[(n, m + s + r), f32], %u: Tensor[(n, s), f32], %l: Tensor[(m), f32], %r: Tensor[(r), f32]) -> Tensor[(n, m + s + r), f32] {
   %y = overwrite(%x, %u, dim(m)) {axis = 1}

@@ -153,6 +153,44 @@ TEST(LoopFormErrors, NameWhatIsReadOrWrittenOutsideOfABuffer) {
                         reread);
 }
 
+TEST(LoopFormErrors, AProductHasAFewGatesAndNoStagesBehindThem) {
+  const std::string text = R"(matmul
+  parameter 0: Tensor[(n, 8), f32]
+  parameter 1: Tensor[(8, 12), f32]
+  result 0: Tensor[(n, 4), f32]
+  where n in [0, 2147483647]
+  for $m0 < n, $n0 < 4 over $k0 < 8 in f32 gates $g0 < 3
+  left
+    #0: f32 = load 0[$m0, $k0]
+  right
+    #0: f32 = load 1[$k0, 4*$g0 + $n0]
+  epilogue
+    #0: f32 = accumulated 0
+    #1: f32 = accumulated 2
+    #2: f32 = mul(#0, #1)
+    value #2
+    store 0[$m0, $n0] = #2
+)";
+  EXPECT_EQ(reread(text), text);
+  tests::expect_refused(
+      text,
+      {
+          {"gates $g0 < 3", "gates $g0 < 1", "text:6:3: expected 2 to 8 gates, got 1"},
+          {"gates $g0 < 3", "gates $g0 < 9", "text:6:3: expected 2 to 8 gates, got 9"},
+          {"gates $g0 < 3", "gates $g0 < n", "text:6:3: expected 2 to 8 gates, got n"},
+          {"gates $g0 < 3", "gates 3", "text:6:50: expected a loop variable, as $m0, found '3'"},
+          {"gates $g0 < 3", "gates $g0 < 4",
+           "text:10:5: load 1 of Tensor[(8, 12), f32]: dim 1 is accessed at 4*$g0 + $n0, in "
+           "[0, 15], which is not proven to be inside [0, 12)"},
+          {"accumulated 2", "accumulated 3",
+           "text:13:5: f32 = accumulated 3: nothing has been written there"},
+          {"load 0[$m0, $k0]", "load 0[$m0, $g0]",
+           "text:8:5: the dim $g0 mentions $g0: expected a symbol of the kernel, a loop around it "
+           "or the number of an earlier checked index"},
+      },
+      reread);
+}
+
 TEST(LoopFormErrors, AConditionAroundALoadCounts) {
   EXPECT_EQ(tests::refusal(gather, "load 0[#1, $p1]", "load 0[#1, $p1 + 84]", reread).substr(0, 4),
             "map\n");

@@ -23,6 +23,7 @@ class ForwardingBackend : public Backend {
     return inner_->pack(region, parameter, layout, weight, allocate);
   }
   bool joins_rows_to_products() const override { return inner_->joins_rows_to_products(); }
+  bool gates_product(const Region& region) const override { return inner_->gates_product(region); }
   bool zeroes_nan_weights() const override { return inner_->zeroes_nan_weights(); }
   bool writes_parts() const override { return inner_->writes_parts(); }
   bool saves_multiplications() const override { return inner_->saves_multiplications(); }

@@ -413,14 +413,19 @@ class Runner {
     loop(rows, [&] {
       std::vector<std::vector<Scalar>> scratch(form.scratch.size());
       loop({&form.n, 1}, [&] {
-        Scalar sum;
-        loop({&form.k, 1}, [&] {
-          Scalar left = element(form.left), right = element(form.right);
-          sum.real += left.real * right.real;
-          sum.integer += left.integer * right.integer;
-        });
-        Results product{sum};
-        Evaluation steps(*this, form.epilogue, product, none_);
+        Results products;
+        const auto multiply = [&] {
+          Scalar sum;
+          loop({&form.k, 1}, [&] {
+            Scalar left = element(form.left), right = element(form.right);
+            sum.real += left.real * right.real;
+            sum.integer += left.integer * right.integer;
+          });
+          products.push_back(sum);
+        };
+        if (form.gate) loop({&*form.gate, 1}, multiply);
+        else multiply();
+        Evaluation steps(*this, form.epilogue, products, none_);
         if (!form.rows.empty()) scratch[0].push_back(steps(form.epilogue_step));
         store(form.stores, steps);
       });

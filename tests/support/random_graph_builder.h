@@ -543,6 +543,7 @@ class Builder : private Chance {
   ValueId soft(ValueId x);
   void written_softmax();
   void quantised_products();
+  void gated_product();
   void scaled_product();
   void attention();
   void written_attention();

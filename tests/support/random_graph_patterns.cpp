@@ -28,6 +28,46 @@ void Builder::written_layer_norm() {
   if (chance(80)) must(Op::add, {scaled, constant(random_tensor(DType::F32, {*last}, 0, 1))});
 }
 
+// A product whose columns part into gates that meet, as in SwiGLU or a recurrent cell; now and then
+// one of them, or the product, is read by others too.
+void Builder::gated_product() {
+  const auto fitting = values_of([](const TensorType& found) {
+    return found.dtype == DType::F32 && found.rank() >= 2 && found.dims.back().constant();
+  });
+  if (fitting.empty()) return;
+  const ValueId x = pick(fitting);
+  const auto gates = static_cast<std::int64_t>(2 + below(3)),
+             columns = static_cast<std::int64_t>(chance(60) ? 16 : 1 + below(20));
+  ValueId product = must(Op::matmul, {x, weight(x, gates * columns)});
+  if (chance(50))
+    product =
+        must(Op::add, {product, constant(random_tensor(DType::F32, {gates * columns}, -1, 1))});
+  std::vector<ValueId> parts;
+  if (chance(60)) {
+    const auto split =
+        emit({.op = Op::split,
+              .operands = {product},
+              .attributes = {{"axis", std::int64_t{-1}},
+                             {"sizes", Integers(static_cast<std::size_t>(gates), columns)}}},
+             static_cast<std::size_t>(gates));
+    if (!split) return;
+    parts = *split;
+  } else {
+    for (std::int64_t gate = 0; gate < gates; ++gate)
+      parts.push_back(must(Op::strided_slice, {product},
+                           {{"axes", Integers{-1}},
+                            {"starts", Integers{gate * columns}},
+                            {"ends", Integers{(gate + 1) * columns}}}));
+  }
+  ValueId made = must(Op::tanh, {parts[0]});
+  for (std::size_t gate = 1; gate < parts.size(); ++gate) {
+    const ValueId part = chance(50) ? must(Op::sigmoid, {parts[gate]}) : parts[gate];
+    made = must(chance(60) ? Op::mul : Op::add, {part, made});
+  }
+  if (chance(20)) must(Op::abs, {pick(parts)});
+  if (chance(30)) must(Op::reduce_sum, {made}, {{"axes", Integers{-1}}});
+}
+
 // A product with a weight of bytes that has a scale for each row, or as DequantizeLinear has it:
 // less its zero points, which like scales are of blocks of the depth, of columns or of all.
 void Builder::scaled_product() {

@@ -23,7 +23,8 @@ void Builder::add_something() {
         &Builder::integer_work,    &Builder::from_elements,
         &Builder::place,           &Builder::order,
         &Builder::windows,         &Builder::quantised_products,
-        &Builder::scaled_product,  &Builder::convolutions};
+        &Builder::scaled_product,  &Builder::gated_product,
+        &Builder::convolutions};
     static constexpr void (Builder::* more_steps[])() = {&Builder::any_elementwise,
                                                          &Builder::any_elementwise,
                                                          &Builder::filled,
