@@ -1,5 +1,5 @@
 // Activations that several importers share: those that operators name in an attribute (recurrent
-// layers, fused products), and swish.
+// layers, fused products), softplus and swish.
 #pragma once
 
 #include <optional>
@@ -11,10 +11,13 @@ namespace anydim::frontends {
 
 // The activation of x, whose name may be in any case; `alpha` and `beta` stand for its own defaults
 // where they are absent. Unsupported where no activation has the name.
-ir::ValueId named_activation(Node& node, std::string_view name, ir::ValueId x,
-                             std::optional<double> alpha, std::optional<double> beta);
+Value named_activation(Node& node, std::string_view name, Value x, std::optional<double> alpha,
+                       std::optional<double> beta);
+
+// log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)), which cannot overflow
+Value softplus(Value x);
 
 // x sigmoid(alpha x)
-ir::ValueId swish(Node& node, ir::ValueId x, double alpha = 1);
+Value swish(Value x, double alpha = 1);
 
 }  // namespace anydim::frontends

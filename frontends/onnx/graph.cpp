@@ -255,7 +255,7 @@ class GraphImporter : public Subgraphs {
     for (std::size_t i = 0; i < node.output_count(); ++i) {
       if (!node.wants_output(i)) continue;
       const std::string& output = proto.output(static_cast<int>(i));
-      ir::ValueId value = node.results()[i];
+      ir::ValueId value = node.results()[i].id();
       internal_check(value != ir::no_value, "an importer gives every output that its row allows");
       if (controls && !inner()) value = with_declared_rank(node, output, value);
       define(output, value, node.description());
@@ -281,11 +281,11 @@ class GraphImporter : public Subgraphs {
     for (; apart.choices.size() > 1; apart.choices.pop_back()) {
       std::vector<Behind> joined;
       for (std::size_t i = 0; i < cases.size(); i += 2) {
-        node.open_block({});
+        builder_.open_block({});
         std::optional<Error> refused;
         std::vector<ir::ValueId> results =
             join(node, apart.choices.back(), cases[i], cases[i + 1], refused);
-        joined.push_back({node.close_block(std::move(results)), std::move(refused)});
+        joined.push_back({builder_.close_block(std::move(results)), std::move(refused)});
       }
       cases = std::move(joined);
     }
@@ -337,8 +337,7 @@ class GraphImporter : public Subgraphs {
       return {};
     }
     if (then.refused || otherwise.refused) {
-      const ir::ValueId holds =
-          then.refused ? node.emit(ir::Op::logical_not, {choice.condition}) : choice.condition;
+      const Value holds = then.refused ? !choice.condition : choice.condition;
       node.emit_many(
           ir::Op::assertion, {holds},
           {{"message",
@@ -355,7 +354,7 @@ class GraphImporter : public Subgraphs {
     std::vector<ir::Block> blocks;
     blocks.push_back(std::move(then.block));
     blocks.push_back(std::move(otherwise.block));
-    return node.emit_branch(choice.condition, std::move(blocks));
+    return ids_of(node.emit_branch(choice.condition, std::move(blocks)));
   }
 
   // Where an output of the model has another rank in one case than in another, all cases give it as
@@ -390,20 +389,18 @@ class GraphImporter : public Subgraphs {
     std::vector<ir::ValueId> results = behind.block.results;
     builder_.reopen(std::move(behind.block));
     const std::size_t rank = *builder_.rank(results[result]);
-    ir::ValueId ones = ir::no_value;
-    if (!behind.ones[result]) ones = node.index_vector(std::vector<std::int64_t>(rank, 0));
-    else if (*behind.ones[result] == ir::no_value)
-      ones = node.emit(ir::Op::shape_of, {results[result]});
-    else ones = *behind.ones[result];
+    const Value all(node, results[result]);
+    Value ones;
+    if (!behind.ones[result]) ones = node.index_vector(Ints(rank, 0));
+    else if (*behind.ones[result] == ir::no_value) ones = shape_of(all);
+    else ones = Value(node, *behind.ones[result]);
     if (rank < wanted) {
-      std::vector<std::int64_t> first(wanted - rank);
+      Ints first(wanted - rank);
       std::iota(first.begin(), first.end(), std::int64_t{0});
-      ones = node.emit(ir::Op::concat,
-                       {node.index_vector(std::vector<std::int64_t>(first.size(), 1)), ones},
-                       {{"axis", std::int64_t{0}}});
-      results[result] = node.with_axes(results[result], std::move(first));
+      ones = concat({node.index_vector(Ints(first.size(), 1)), ones}, 0);
+      results[result] = node.with_axes(all, std::move(first)).id();
     }
-    results.push_back(ones);
+    results.push_back(ones.id());
     behind.block = builder_.close_block(std::move(results));
   }
 
@@ -431,9 +428,9 @@ class GraphImporter : public Subgraphs {
     if (node.operand_count() == 0 || !node.has_operand(0)) return;
     const ElementType& type = node.element_type_of(node.operand(0));
     if (!type.narrow || type.narrow->real) return;
-    for (const ir::ValueId value : node.results()) {
-      if (value == ir::no_value || builder_.dtype(value) != type.held()) continue;
-      if (builder_.element_type(value) == nullptr) builder_.set_element_type(value, type);
+    for (const Value value : node.results()) {
+      if (value == no_value || node.dtype(value) != type.held()) continue;
+      if (builder_.element_type(value.id()) == nullptr) node.set_element_type(value, type);
     }
   }
 
@@ -449,7 +446,7 @@ class GraphImporter : public Subgraphs {
     std::vector<std::int64_t> axes(
         static_cast<std::size_t>(declared->type().tensor_type().shape().dim_size()));
     std::iota(axes.begin(), axes.end(), std::int64_t{0});
-    value = node.emit(ir::Op::transpose, {value}, {{"perm", axes}});
+    value = transpose(Value(node, value), axes).id();
     builder_.know(value, std::vector<std::optional<ir::Dim>>(axes.size()));
     return value;
   }

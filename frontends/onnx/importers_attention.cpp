@@ -6,12 +6,10 @@
 
 namespace anydim::frontends {
 
-using ir::no_value;
-
 namespace {
 
 // How often each head of k stands for one of q.
-std::int64_t heads_shared(Node& node, ValueId q, ValueId k) {
+std::int64_t heads_shared(Node& node, Value q, Value k) {
   if (node.same_extent(q, 1, k, 1)) return 1;
   const auto query_heads = node.extent(q, 1), key_heads = node.extent(k, 1);
   if (!query_heads || !key_heads)
@@ -23,7 +21,7 @@ std::int64_t heads_shared(Node& node, ValueId q, ValueId k) {
   return *query_heads / *key_heads;
 }
 
-double scale_of(Node& node, ValueId q) {
+double scale_of(Node& node, Value q) {
   return node.has_attribute("scale") ? node.real("scale") : default_scale(node, q);
 }
 
@@ -66,8 +64,8 @@ class StandardAttention {
 
  private:
   void read_heads() {
-    const ValueId q = node_.operand(0), k = node_.operand(1),
-                  v = node_.cast(node_.operand(2), node_.dtype());
+    const Value q = node_.operand(0), k = node_.operand(1),
+                v = node_.cast(node_.operand(2), node_.dtype());
     const std::size_t rank = node_.rank(q);
     if ((rank != 3 && rank != 4) || node_.rank(k) != rank || node_.rank(v) != rank) {
       node_.malformed("takes inputs 0 to 2 of rank 3, or of rank 4, got {}, {} and {}", rank,
@@ -95,10 +93,10 @@ class StandardAttention {
   }
 
   void read_cache() {
-    const ValueId past_key = node_.optional_operand(4), past_value = node_.optional_operand(5);
+    const Value past_key = node_.optional_operand(4), past_value = node_.optional_operand(5);
     if ((past_key == no_value) != (past_value == no_value))
       node_.malformed("takes past_key and past_value together, got one of them");
-    const ValueId filled = node_.optional_index_operand(6);
+    const Value filled = node_.optional_index_operand(6);
     if (filled != no_value && past_key != no_value)
       node_.malformed("takes past_key or nonpad_kv_seqlen, got both");
     rows_ = node_.dim_of(parts_.q, 2);
@@ -109,9 +107,9 @@ class StandardAttention {
     node_.output(2, parts_.v);
     keys_ = node_.dim_of(parts_.k, 2);
     if (filled == no_value) return;
-    const ValueId lengths = node_.with_axes(filled, {1, 2, 3});
-    window_.offset = node_.emit(Op::sub, {lengths, rows_});
-    parts_.seen = node_.emit(Op::less, {node_.positions(keys_), lengths});
+    const Value lengths = node_.with_axes(filled, {1, 2, 3});
+    window_.offset = lengths - rows_;
+    parts_.seen = node_.positions(keys_) < lengths;
     parts_.blind_rows_are_zero = true;
   }
 
@@ -123,13 +121,13 @@ class StandardAttention {
                       ir::name_of(dtype));
     }
     parts_.blind_rows_are_zero = true;
-    const ValueId mask = whole(node_.operand(3), dtype);
-    if (dtype == DType::Bool) parts_.seen = both(node_, mask, parts_.seen);
+    const Value mask = whole(node_.operand(3), dtype);
+    if (dtype == DType::Bool) parts_.seen = both(mask, parts_.seen);
     else parts_.bias = mask;
   }
 
   // From opset 24 a mask may tell of the first keys only: the others are not seen.
-  ValueId whole(ValueId mask, DType dtype) {
+  Value whole(Value mask, DType dtype) {
     if (node_.rank(mask) == 0 || node_.same_extent(mask, -1, parts_.k, 2)) return mask;
     const auto told = node_.extent(mask, -1), all = node_.extent(parts_.k, 2);
     if (node_.opset() < 24 && !(told && all && 1 < *told)) return mask;
@@ -148,7 +146,7 @@ class StandardAttention {
     window_.left = side("left_window_size");
     window_.right = side("right_window_size");
     if (!window_.any()) return;
-    parts_.seen = both(node_, parts_.seen, keys_seen(node_, window_, rows_, keys_));
+    parts_.seen = both(parts_.seen, keys_seen(node_, window_, rows_, keys_));
     // Without the left bound every query sees the first key.
     if (window_.left) parts_.blind_rows_are_zero = true;
   }
@@ -157,12 +155,12 @@ class StandardAttention {
   bool flat_;  // heads are packed in rows
   AttentionParts parts_;
   Window window_;
-  ValueId rows_ = no_value, keys_ = no_value;
+  Value rows_ = no_value, keys_ = no_value;
 };
 
-ValueId modified(Node& node, std::string_view graph, ValueId value) {
+Value modified(Node& node, std::string_view graph, Value value) {
   if (!node.has_attribute(graph)) return value;
-  const std::vector<ValueId> results = node.graph(graph, {value});
+  const Values results = node.graph(graph, {value});
   if (results.size() != 1)
     node.malformed("has a graph of {} outputs as attribute '{}', expected 1", results.size(),
                    graph);
@@ -194,18 +192,16 @@ void import_flex_attention(Node& node) {
     node.output(0, emit_attention(node, parts).y);
     return;
   }
-  const ValueId columns =
-      node.emit(Op::transpose, {parts.k}, {{"perm", std::vector<std::int64_t>{0, 1, 3, 2}}});
-  const ValueId product = node.emit(
-      Op::mul, {node.emit(Op::matmul, {parts.q, columns}), node.scalar(dtype, parts.scale)});
-  const ValueId scores = modified(node, "score_mod", node.cast(product, computed));
-  const ValueId shares =
+  const Value columns = transpose(parts.k, {0, 1, 3, 2});
+  const Value product = matmul(parts.q, columns) * parts.scale;
+  const Value scores = modified(node, "score_mod", node.cast(product, computed));
+  const Value shares =
       modified(node, "prob_mod", node.emit(Op::softmax, {scores}, {{"axis", std::int64_t{-1}}}));
-  node.output(0, node.cast(node.emit(Op::matmul, {shares, node.cast(parts.v, computed)}), dtype));
+  node.output(0, node.cast(matmul(shares, node.cast(parts.v, computed)), dtype));
 }
 
 void import_rotary_embedding(Node& node) {
-  ValueId x = node.operand(0);
+  Value x = node.operand(0);
   const bool flat = node.rank(x) == 3;
   if (!flat && node.rank(x) != 4)
     node.malformed("takes rank 3 or 4 as input 0, got {}", node.rank(x));
@@ -222,7 +218,7 @@ void import_rotary_embedding(Node& node) {
     node.malformed("turns {} elements of a head; expected an even number up to its size", width);
   }
   const auto angles = [&](std::size_t operand) {
-    const ValueId table = node.operand(operand);
+    const Value table = node.operand(operand);
     const std::size_t rank = node.has_operand(3) ? 2 : 3;
     if (node.rank(table) != rank)
       node.malformed("takes rank {} as input {}, got {}", rank, operand, node.rank(table));
@@ -231,10 +227,10 @@ void import_rotary_embedding(Node& node) {
       node.malformed("takes rows of {} elements as input {}, got {}", width / 2, operand, *half);
     }
     if (!node.has_operand(3)) return table;
-    return node.emit(Op::gather, {table, node.index_operand(3)}, {{"axis", std::int64_t{0}}});
+    return gather(table, node.index_operand(3), 0);
   };
-  const ValueId cos = angles(1), sin = angles(2);
-  const ValueId turned = rotated(node, x, cos, sin, width, interleaved);
+  const Value cos = angles(1), sin = angles(2);
+  const Value turned = rotated(node, x, cos, sin, width, interleaved);
   node.output(0, flat ? merge_heads(node, turned) : turned);
 }
 

@@ -7,20 +7,19 @@ namespace anydim::frontends {
 
 namespace {
 
-ValueId condition(Node& node, ValueId value) {
+Value condition(Node& node, Value value) {
   if (node.dtype(value) != DType::Bool)
     node.malformed("takes a bool as condition, got {}", ir::name_of(node.dtype(value)));
   return node.rank_0(value);
 }
 
-void give_outputs(Node& node, const std::vector<ValueId>& values) {
+void give_outputs(Node& node, const Values& values) {
   if (values.size() < node.output_count())
     node.malformed("has {} outputs, its graph gives {}", node.output_count(), values.size());
   for (std::size_t i = 0; i < values.size(); ++i) node.output(i, values[i]);
 }
 
-bool differ_in_rank(const Node& node, const std::vector<ValueId>& results,
-                    const std::vector<ValueId>& others) {
+bool differ_in_rank(const Node& node, const Values& results, const Values& others) {
   for (std::size_t i = 0; i < results.size(); ++i) {
     const auto* const dims = node.dims(results[i]);
     const auto* const other = node.dims(others[i]);
@@ -31,67 +30,57 @@ bool differ_in_rank(const Node& node, const std::vector<ValueId>& results,
 
 // What a scan reads and writes along, of each of its inputs and outputs.
 struct ScanSides {
-  std::vector<std::int64_t> input_axes, output_axes, input_directions, output_directions;
+  Ints input_axes, output_axes, input_directions, output_directions;
 };
 
-std::vector<std::int64_t> per_side(Node& node, std::string_view name, std::size_t count) {
-  std::vector<std::int64_t> list =
-      node.optional_integers(name).value_or(std::vector<std::int64_t>(count, 0));
+Ints per_side(Node& node, std::string_view name, std::size_t count) {
+  Ints list = node.optional_integers(name).value_or(Ints(count, 0));
   if (list.size() != count)
     node.malformed("has {} elements in attribute '{}', expected {}", list.size(), name, count);
   return list;
 }
 
 // The extent of `value` along an axis, as a scalar.
-ValueId extent(Node& node, ValueId value, std::int64_t axis) {
-  return node.emit(
-      Op::gather,
-      {node.emit(Op::shape_of, {value}), node.scalar(DType::I64, static_cast<double>(axis))},
-      {{"axis", std::int64_t{0}}});
-}
+Value extent(Value value, std::int64_t axis) { return gather(shape_of(value), axis, 0); }
 
 // One loop over the scanned axis. Outputs along the first axis in order are scanned by the loop;
 // others go through a list.
-std::vector<ValueId> scan(Node& node, const std::vector<ValueId>& states,
-                          const std::vector<ValueId>& inputs, const ScanSides& sides) {
-  const ValueId trips = extent(node, inputs[0], sides.input_axes[0]);
+Values scan(Node& node, const Values& states, const Values& inputs, const ScanSides& sides) {
+  const Value trips = extent(inputs[0], sides.input_axes[0]);
   const std::size_t outputs = sides.output_axes.size();
   const auto plain = [&](std::size_t i) {
     return sides.output_axes[i] == 0 && sides.output_directions[i] == 0;
   };
-  std::vector<ValueId> carried = states;
+  Values carried = states;
   std::vector<std::size_t> list_of(outputs, 0);  // position among the carried values
   for (std::size_t o = 0; o < outputs; ++o) {
     if (plain(o)) continue;
     list_of[o] = carried.size();
     carried.push_back(node.emit_list(Op::list, {}, 1, DType::F32));
   }
-  Node::Loop loop(node, trips, ir::no_value, carried);
-  const std::vector<ValueId> entering = loop.carried();
-  std::vector<ValueId> arguments(entering.begin(),
-                                 entering.begin() + static_cast<std::ptrdiff_t>(states.size()));
+  Node::Loop loop(node, trips, no_value, carried);
+  const Values entering = loop.carried();
+  Values arguments(entering.begin(), entering.begin() + static_cast<std::ptrdiff_t>(states.size()));
   for (std::size_t k = 0; k < inputs.size(); ++k) {
-    const ValueId index = sides.input_directions[k] != 0 ? loop.round_from_end() : loop.round();
-    arguments.push_back(node.emit(Op::gather, {inputs[k], index}, {{"axis", sides.input_axes[k]}}));
+    const Value index = sides.input_directions[k] != 0 ? loop.round_from_end() : loop.round();
+    arguments.push_back(gather(inputs[k], index, sides.input_axes[k]));
   }
-  const std::vector<ValueId> given = node.graph("body", arguments);
+  const Values given = node.graph("body", arguments);
   if (given.size() != states.size() + outputs)
     node.malformed("has a body of {} outputs, expected {}", given.size(), states.size() + outputs);
-  std::vector<ValueId> yielded{loop.goes_on()};
+  Values yielded{loop.goes_on()};
   for (std::size_t s = 0; s < states.size(); ++s) yielded.push_back(given[s]);
   for (std::size_t o = 0; o < outputs; ++o) {
     if (plain(o)) continue;
-    const ValueId element = given[states.size() + o];
-    const ValueId place =
-        sides.output_directions[o] != 0 ? node.scalar(DType::I64, 0) : ir::no_value;
+    const Value element = given[states.size() + o];
+    const Value place = sides.output_directions[o] != 0 ? node.scalar(DType::I64, 0) : no_value;
     yielded.push_back(node.emit_list(Op::list_insert, {entering[list_of[o]], element, place}, 1,
                                      node.dtype(element)));
   }
   for (std::size_t o = 0; o < outputs; ++o)
     if (plain(o)) yielded.push_back(given[states.size() + o]);
-  const std::vector<ValueId> results = loop.close(yielded);
-  std::vector<ValueId> all(results.begin(),
-                           results.begin() + static_cast<std::ptrdiff_t>(states.size()));
+  const Values results = loop.close(yielded);
+  Values all(results.begin(), results.begin() + static_cast<std::ptrdiff_t>(states.size()));
   std::size_t next_plain = carried.size();
   for (std::size_t o = 0; o < outputs; ++o) {
     if (plain(o)) all.push_back(results[next_plain++]);
@@ -105,7 +94,7 @@ std::vector<ValueId> scan(Node& node, const std::vector<ValueId>& states,
 }  // namespace
 
 void import_if(Node& node) {
-  const ValueId wanted = condition(node, node.operand(0));
+  const Value wanted = condition(node, node.operand(0));
   // Exporters write a branch for every rank that an input could have; where shapes tell which is
   // taken, the other one need not fit.
   if (const auto known = node.known_element(wanted)) {
@@ -115,11 +104,11 @@ void import_if(Node& node) {
     return;
   }
   node.open_block({});
-  std::vector<ValueId> results = node.graph("then_branch", {});
+  Values results = node.graph("then_branch", {});
   std::vector<ir::Block> blocks;
   blocks.push_back(node.close_block(results));
   node.open_block({});
-  const std::vector<ValueId> otherwise = node.graph("else_branch", {});
+  const Values otherwise = node.graph("else_branch", {});
   blocks.push_back(node.close_block(otherwise));
   if (results.size() != otherwise.size())
     node.malformed("has branches of {} and {} outputs", results.size(), otherwise.size());
@@ -141,16 +130,16 @@ void import_if(Node& node) {
 }
 
 void import_loop(Node& node) {
-  const ValueId trips = node.has_operand(0) ? node.rank_0(node.index_operand(0)) : ir::no_value;
-  const ValueId wanted = node.has_operand(1) ? condition(node, node.operand(1)) : ir::no_value;
-  std::vector<ValueId> carried;
+  const Value trips = node.has_operand(0) ? node.rank_0(node.index_operand(0)) : no_value;
+  const Value wanted = node.has_operand(1) ? condition(node, node.operand(1)) : no_value;
+  Values carried;
   for (std::size_t k = 2; k < node.operand_count(); ++k) carried.push_back(node.operand(k));
   Node::Loop loop(node, trips, wanted, carried);
   // A body may declare the round and the condition as vectors of one element.
-  std::vector<ValueId> arguments = loop.parameters();
+  Values arguments = loop.parameters();
   for (const std::size_t i : {0, 1})
     if (node.graph_input_rank("body", i) == 1) arguments[i] = node.with_axes(arguments[i], {0});
-  std::vector<ValueId> yielded = node.graph("body", arguments);
+  Values yielded = node.graph("body", arguments);
   if (yielded.size() < carried.size() + 1) {
     node.malformed("has a body of {} outputs, expected at least {}", yielded.size(),
                    carried.size() + 1);
@@ -163,8 +152,8 @@ void import_scan(Node& node) {
   const std::int64_t scanned = node.integer("num_scan_inputs");
   const auto count = static_cast<std::int64_t>(node.operand_count());
   if (scanned < 1 || scanned > count) node.malformed("scans {} of its {} inputs", scanned, count);
-  const std::vector<ValueId> operands = node.operands();
-  const std::vector<ValueId> states(operands.begin(), operands.end() - scanned),
+  const Values operands = node.operands();
+  const Values states(operands.begin(), operands.end() - scanned),
       inputs(operands.end() - scanned, operands.end());
   if (node.output_count() < states.size())
     node.malformed("has {} outputs, expected at least {}", node.output_count(), states.size());
@@ -186,7 +175,7 @@ void import_batched_scan(Node& node) {
   const std::int64_t scanned = node.integer("num_scan_inputs");
   const auto count = static_cast<std::int64_t>(node.operand_count()) - 1;
   if (scanned < 1 || scanned > count) node.malformed("scans {} of its {} inputs", scanned, count);
-  std::vector<ValueId> all;
+  Values all;
   for (std::int64_t k = 1; k <= count; ++k)
     all.push_back(node.operand(static_cast<std::size_t>(k)));
   const auto states = static_cast<std::size_t>(count - scanned);
@@ -197,13 +186,12 @@ void import_batched_scan(Node& node) {
   sides.input_directions = per_side(node, "directions", static_cast<std::size_t>(scanned));
   sides.output_axes.assign(node.output_count() - states, 0);
   sides.output_directions.assign(node.output_count() - states, 0);
-  const ValueId batch = extent(node, all[0], 0);
-  Node::Loop loop(node, batch, ir::no_value, {});
-  std::vector<ValueId> rows;
-  for (const ValueId value : all)
-    rows.push_back(node.emit(Op::gather, {value, loop.round()}, {{"axis", std::int64_t{0}}}));
+  const Value batch = extent(all[0], 0);
+  Node::Loop loop(node, batch, no_value, {});
+  Values rows;
+  for (const Value value : all) rows.push_back(gather(value, loop.round(), 0));
   const auto middle = rows.begin() + static_cast<std::ptrdiff_t>(states);
-  std::vector<ValueId> yielded = scan(node, {rows.begin(), middle}, {middle, rows.end()}, sides);
+  Values yielded = scan(node, {rows.begin(), middle}, {middle, rows.end()}, sides);
   yielded.insert(yielded.begin(), loop.goes_on());
   give_outputs(node, loop.close(yielded));
 }

@@ -13,8 +13,8 @@ namespace anydim::frontends {
 
 using ir::Dim;
 
-ValueId quotient(Node& node, ValueId vector, std::int64_t divisor) {
-  return divisor == 1 ? vector : node.emit(Op::div, {vector, node.index_vector({divisor})});
+Value quotient(Node& node, Value vector, std::int64_t divisor) {
+  return divisor == 1 ? vector : vector / node.index_vector({divisor});
 }
 
 std::int64_t groups_of(Node& node) {
@@ -23,24 +23,24 @@ std::int64_t groups_of(Node& node) {
   return groups;
 }
 
-ValueId with_bias(Node& node, ValueId y, ValueId bias, std::size_t count) {
-  if (bias == ir::no_value) return y;
+Value with_bias(Node& node, Value y, Value bias, std::size_t count) {
+  if (bias == no_value) return y;
   if (node.rank(bias) != 1) node.malformed("takes a bias of rank 1, got rank {}", node.rank(bias));
   const auto channels = node.extent(y, 1), given = node.extent(bias, 0);
   if (channels && given && *channels != *given) {
     node.malformed("takes a bias of {} elements, one for each output, got {}", *channels, *given);
   }
-  return node.emit(Op::add, {y, node.with_axes(bias, axes_between(1, count + 1))});
+  return y + node.with_axes(bias, axes_between(1, count + 1));
 }
 
 namespace {
 
-ValueId product_of(Node& node, const Sizes& sizes) {
+Value product_of(Node& node, const Sizes& sizes) {
   return node.emit(Op::reduce_prod, {vector_of(node, sizes)}, {{"keepdims", std::int64_t{1}}});
 }
 
 // `of` channels must be whole groups, and as many as the weight takes.
-void check_channels(Node& node, ValueId x, ValueId weight, std::int64_t groups) {
+void check_channels(Node& node, Value x, Value weight, std::int64_t groups) {
   const auto channels = node.extent(x, 1), outputs = node.extent(weight, 0),
              taken = node.extent(weight, 1);
   if (channels && *channels % groups != 0) {
@@ -60,86 +60,83 @@ void check_channels(Node& node, ValueId x, ValueId weight, std::int64_t groups) 
 
 // The weight [M, channels of a group, places...] as a matrix a group: [M, depth], or [groups, M /
 // groups, depth].
-ValueId weight_matrix(Node& node, ValueId weight, std::int64_t groups) {
-  const ValueId flat = node.emit(Op::flatten, {weight}, {{"axis", std::int64_t{1}}});
+Value weight_matrix(Node& node, Value weight, std::int64_t groups) {
+  const Value flat = node.emit(Op::flatten, {weight}, {{"axis", std::int64_t{1}}});
   if (groups == 1) return flat;
   return node.reshaped(flat, {node.index_vector({groups}),
                               quotient(node, node.dim_of(flat, 0), groups), node.dim_of(flat, 1)});
 }
 
 // Every channel has windows of its own: a product of elements, summed over a window's places.
-ValueId depthwise(Node& node, const Windows& windows, ValueId moved, ValueId weight) {
+Value depthwise(Node& node, const Windows& windows, Value moved, Value weight) {
   const std::size_t count = windows.count();
-  const std::vector<std::int64_t> one_place(count - 1, 0);
+  const Ints one_place(count - 1, 0);
   const auto channels = node.extent(moved, 1), outputs = node.extent(weight, 0);
-  const std::vector<std::int64_t> places = axes_between(1, count);
-  const auto sum = [&](ValueId value, std::size_t from) {
+  const Ints places = axes_between(1, count);
+  const auto sum = [&](Value value, std::size_t from) {
     return node.emit(Op::reduce_sum, {value}, {{"axes", axes_between(from, from + count)}});
   };
   if (channels && outputs && *channels == *outputs) {
     // The weight's dim of 1 channel stands for the first place.
-    const ValueId spread = places.empty() ? weight : node.with_axes(weight, places);
-    return sum(node.emit(Op::mul, {moved, spread}), 2 + count);
+    const Value spread = places.empty() ? weight : node.with_axes(weight, places);
+    return sum(moved * spread, 2 + count);
   }
   // [N, C, 1, places..., window...] times [C, outputs of a channel, 1..., window...].
-  std::vector<ValueId> dims{node.dim_of(moved, 1),
-                            node.emit(Op::div, {node.dim_of(weight, 0), node.dim_of(moved, 1)})};
-  dims.push_back(node.index_vector(std::vector<std::int64_t>(count, 1)));
+  Values dims{node.dim_of(moved, 1), node.dim_of(weight, 0) / node.dim_of(moved, 1)};
+  dims.push_back(node.index_vector(Ints(count, 1)));
   dims.push_back(vector_of(node, windows.kernel()));
-  const ValueId product =
-      node.emit(Op::mul, {node.with_axes(moved, {2}), node.reshaped(weight, std::move(dims))});
-  const ValueId summed = sum(product, 3 + count);
+  const Value product = node.with_axes(moved, {2}) * node.reshaped(weight, std::move(dims));
+  const Value summed = sum(product, 3 + count);
   return node.reshaped(summed, {node.dim_of(moved, 0), node.dim_of(weight, 0),
                                 vector_of(node, dims_between(node, moved, 2, 2 + count))});
 }
 
 }  // namespace
 
-ValueId convolved(Node& node, const Windows& windows, ValueId moved, ValueId weight,
-                  std::int64_t groups) {
+Value convolved(Node& node, const Windows& windows, Value moved, Value weight,
+                std::int64_t groups) {
   const std::size_t count = windows.count();
   if (node.extent(weight, 1) == 1 && (groups > 1 || node.extent(weight, 0) == 1))
     return depthwise(node, windows, moved, weight);
-  std::vector<std::int64_t> order{0, 1};
+  Ints order{0, 1};
   for (const std::int64_t axis : windows.window_axes()) order.push_back(axis);
   for (std::size_t i = 0; i < count; ++i) order.push_back(static_cast<std::int64_t>(i) + 2);
   const Sizes places = dims_between(node, moved, 2, 2 + count);
-  const ValueId batch = node.dim_of(moved, 0);
-  const ValueId depth = node.emit(
-      Op::mul, {quotient(node, node.dim_of(moved, 1), groups), product_of(node, windows.kernel())});
-  std::vector<ValueId> dims{batch};
+  const Value batch = node.dim_of(moved, 0);
+  const Value depth =
+      quotient(node, node.dim_of(moved, 1), groups) * product_of(node, windows.kernel());
+  Values dims{batch};
   if (groups > 1) dims.push_back(node.index_vector({groups}));
   dims.insert(dims.end(), {depth, product_of(node, places)});
-  const ValueId columns = node.reshaped(
-      node.emit(Op::transpose, {moved}, {{"perm", std::move(order)}}), std::move(dims));
-  const ValueId product = node.emit(Op::matmul, {weight_matrix(node, weight, groups), columns});
+  const Value columns = node.reshaped(transpose(moved, std::move(order)), std::move(dims));
+  const Value product = matmul(weight_matrix(node, weight, groups), columns);
   if (groups == 1 && count == 1) return product;  // of a line it has these dims
   return node.reshaped(product, {batch, node.dim_of(weight, 0), vector_of(node, places)});
 }
 
 namespace {
 
-ValueId convolution(Node& node, ValueId x, ValueId weight) {
+Value convolution(Node& node, Value x, Value weight) {
   const Windows windows(node, x, Windows::kernel_of(node, x, weight));
   const std::int64_t groups = groups_of(node);
   check_channels(node, x, weight, groups);
   // Places far apart may all lie beside a small image.
   const auto seen = ir::is_float(node.dtype(weight)) ? windows.seen() : std::nullopt;
   if (!seen) return convolved(node, windows, windows.over(windows.padded(x)), weight, groups);
-  std::vector<std::int64_t> ends = seen->first;
+  Ints ends = seen->first;
   for (std::size_t i = 0; i < ends.size(); ++i) ends[i] += seen->count[i];
-  const ValueId part = node.emit(Op::strided_slice, {weight},
-                                 {{"starts", seen->first},
-                                  {"ends", std::move(ends)},
-                                  {"axes", axes_between(2, 2 + windows.count())}});
+  const Value part = node.emit(Op::strided_slice, {weight},
+                               {{"starts", seen->first},
+                                {"ends", std::move(ends)},
+                                {"axes", axes_between(2, 2 + windows.count())}});
   const Windows some = windows.of_seen(*seen);
   return convolved(node, some, some.over(some.padded(x)), part, groups);
 }
 
-ValueId biased_convolution(Node& node) {
+Value biased_convolution(Node& node) {
   node.check_same_dtypes();
-  const ValueId x = node.operand(0);
-  const ValueId y = convolution(node, x, node.operand(1));
+  const Value x = node.operand(0);
+  const Value y = convolution(node, x, node.operand(1));
   return with_bias(node, y, node.optional_operand(2), node.rank(x) - 2);
 }
 
@@ -152,7 +149,7 @@ constexpr FusedActivation fused_activations[] = {{"Relu", 0},       {"Sigmoid", 
                                                  {"HardSigmoid", 2}};
 
 // What the attributes activation and activation_params say.
-ValueId activated(Node& node, ValueId x) {
+Value activated(Node& node, Value x) {
   const std::string name = node.string("activation", "");
   const auto parameters = node.has_attribute("activation_params") ? node.reals("activation_params")
                                                                   : std::vector<double>();
@@ -166,10 +163,8 @@ ValueId activated(Node& node, ValueId x) {
   if (parameters.size() != row->parameters)
     node.malformed("has {} numbers in activation_params; activation = '{}' takes {}",
                    parameters.size(), name, row->parameters);
-  const auto number = [&](std::size_t i) { return node.scalar(node.dtype(x), parameters[i]); };
-  if (name == "Clip") return node.emit(Op::min, {node.emit(Op::max, {x, number(0)}), number(1)});
-  if (name == "HardSwish")
-    return node.emit(Op::mul, {x, named_activation(node, "HardSigmoid", x, 1.0 / 6, 0.5)});
+  if (name == "Clip") return min(max(x, parameters[0]), parameters[1]);
+  if (name == "HardSwish") return x * named_activation(node, "HardSigmoid", x, 1.0 / 6, 0.5);
   const auto parameter = [&](std::size_t i) {
     return i < parameters.size() ? std::optional(parameters[i]) : std::nullopt;
   };
@@ -181,20 +176,20 @@ ValueId activated(Node& node, ValueId x) {
 void import_convolution(Node& node) { node.output(0, biased_convolution(node)); }
 
 void import_fused_convolution(Node& node) {
-  ValueId y = biased_convolution(node);
+  Value y = biased_convolution(node);
   if (node.has_operand(3)) {
     node.check_same_shape(3, "Z", y, "the result");
-    y = node.emit(Op::add, {y, node.operand(3)});
+    y = y + node.operand(3);
   }
   node.output(0, activated(node, y));
 }
 
 // Inputs: x and the weight, then their zero points (the weight's may be one an output).
 void import_integer_convolution(Node& node) {
-  const ValueId x = centred(node, node.operand(0), node.optional_operand(2));
-  const ValueId zero = node.has_operand(3)
-                           ? along_axis(node, node.operand(3), node.operand(1), {.axis = 0})
-                           : ir::no_value;
+  const Value x = centred(node, node.operand(0), node.optional_operand(2));
+  const Value zero = node.has_operand(3)
+                         ? along_axis(node, node.operand(3), node.operand(1), {.axis = 0})
+                         : no_value;
   node.output(0, convolution(node, x, centred(node, node.operand(1), zero)));
 }
 
@@ -202,15 +197,14 @@ namespace {
 
 // Inputs: x, its scale and zero point; the weight likewise; scale and zero point of the result; a
 // bias of scale x_scale * w_scale. `x` is input 0, with channels first.
-ValueId quantised_convolution(Node& node, ValueId x) {
+Value quantised_convolution(Node& node, Value x) {
   x = centred(node, x, node.operand(2));
-  const ValueId weight = node.operand(3);
-  ValueId y = convolution(
+  const Value weight = node.operand(3);
+  Value y = convolution(
       node, x, centred(node, weight, along_axis(node, node.operand(5), weight, {.axis = 0})));
   y = with_bias(node, y, node.optional_operand(8), node.rank(x) - 2);
-  const ValueId scales =
-      node.emit(Op::mul, {node.operand(1), along_axis(node, node.operand(4), y, {.axis = 1})});
-  const ValueId ratio = node.emit(Op::div, {node.operand(6), scales});
+  const Value scales = node.operand(1) * along_axis(node, node.operand(4), y, {.axis = 1});
+  const Value ratio = node.operand(6) / scales;
   return quantised(node, node.cast(y, node.dtype(ratio)), ratio, node.operand(7),
                    node.dtype(node.operand(7)));
 }
@@ -224,7 +218,7 @@ void import_quantised_convolution(Node& node) {
 // The weight has its channels first in either layout.
 void import_runtime_quantised_convolution(Node& node) {
   const bool last = node.flag("channels_last", false);
-  const ValueId x = node.operand(0);
+  const Value x = node.operand(0);
   if (last)
     node.output(0, channels_last(node, quantised_convolution(node, channels_first(node, x))));
   else node.output(0, quantised_convolution(node, x));
@@ -250,49 +244,41 @@ class DeformedWindows {
   }
 
   // [batch, channel, rows, columns, window rows, window columns]
-  ValueId elements() {
-    const ValueId grouped = node_.reshaped(x_, {node_.dim_of(x_, 0), node_.index_vector({groups_}),
-                                                quotient(node_, node_.dim_of(x_, 1), groups_),
-                                                node_.dim_of(x_, 2), node_.dim_of(x_, 3)});
+  Value elements() {
+    const Value grouped = node_.reshaped(x_, {node_.dim_of(x_, 0), node_.index_vector({groups_}),
+                                              quotient(node_, node_.dim_of(x_, 1), groups_),
+                                              node_.dim_of(x_, 2), node_.dim_of(x_, 3)});
     pixels_ = turned(grouped, {0, 1, 3, 4, 2});
-    const ValueId offsets = turned(split(2, 2), {0, 1, 5, 6, 2, 3, 4});
-    const ValueId y = position(offsets, 0), x = position(offsets, 1);
-    const ValueId top = node_.emit(Op::floor, {y}), left = node_.emit(Op::floor, {x});
-    const ValueId down = apply(Op::sub, y, top), right = apply(Op::sub, x, left), one = number(1);
-    ValueId sum = ir::no_value;
-    const auto take = [&](double row, ValueId row_share, double column, ValueId column_share) {
-      const ValueId part =
-          pixel(apply(Op::add, top, number(row)), apply(Op::add, left, number(column)),
-                apply(Op::mul, row_share, column_share));
-      sum = sum == ir::no_value ? part : apply(Op::add, sum, part);
+    const Value offsets = turned(split(2, 2), {0, 1, 5, 6, 2, 3, 4});
+    const Value y = position(offsets, 0), x = position(offsets, 1);
+    const Value top = floor(y), left = floor(x);
+    const Value down = y - top, right = x - left;
+    Value sum = no_value;
+    const auto take = [&](double row, Value row_share, double column, Value column_share) {
+      const Value part = pixel(top + row, left + column, row_share * column_share);
+      sum = sum == no_value ? part : sum + part;
     };
-    const ValueId up = apply(Op::sub, one, down), back = apply(Op::sub, one, right);
+    const Value up = 1 - down, back = 1 - right;
     take(0, up, 0, back);
     take(0, up, 1, right);
     take(1, down, 0, back);
     take(1, down, 1, right);
     if (node_.has_operand(4)) {
-      const ValueId mask = turned(split(4, 1), {0, 1, 5, 6, 2, 3, 4});
-      sum = apply(Op::mul, sum, mask);
+      const Value mask = turned(split(4, 1), {0, 1, 5, 6, 2, 3, 4});
+      sum = sum * mask;
     }
-    const ValueId channels = turned(sum, {0, 1, 6, 2, 3, 4, 5});
+    const Value channels = turned(sum, {0, 1, 6, 2, 3, 4, 5});
     return node_.reshaped(channels, {node_.dim_of(x_, 0), node_.dim_of(x_, 1), rows_and_columns(),
                                      vector_of(node_, windows_.kernel())});
   }
 
  private:
-  ValueId number(double value) { return node_.scalar(node_.dtype(), value); }
-  ValueId apply(Op op, ValueId a, ValueId b) { return node_.emit(op, {a, b}); }
-  ValueId turned(ValueId value, std::vector<std::int64_t> perm) {
-    return node_.emit(Op::transpose, {value}, {{"perm", std::move(perm)}});
-  }
-  ValueId rows_and_columns() {
-    return vector_of(node_, dims_between(node_, node_.operand(2), 2, 4));
-  }
+  Value turned(Value value, Ints perm) { return transpose(value, std::move(perm)); }
+  Value rows_and_columns() { return vector_of(node_, dims_between(node_, node_.operand(2), 2, 4)); }
 
   // Each place of a window has `each` numbers for each place of the result.
   void check(std::size_t operand, const char* name, std::int64_t each) const {
-    const ValueId value = node_.operand(operand);
+    const Value value = node_.operand(operand);
     if (node_.rank(value) != 4)
       node_.malformed("takes an input {} ({}) of rank 4, got rank {}", operand, name,
                       node_.rank(value));
@@ -307,56 +293,50 @@ class DeformedWindows {
   }
 
   // [batch, group, window rows, window columns, each, rows, columns]
-  ValueId split(std::size_t operand, std::int64_t each) {
-    const ValueId value = node_.operand(operand);
+  Value split(std::size_t operand, std::int64_t each) {
+    const Value value = node_.operand(operand);
     return node_.reshaped(value, {node_.dim_of(value, 0), node_.index_vector({groups_}),
                                   vector_of(node_, windows_.kernel()), node_.index_vector({each}),
                                   vector_of(node_, dims_between(node_, value, 2, 4))});
   }
 
   // Along side 0 (rows) or 1, of offsets with both as their last dim.
-  ValueId position(ValueId offsets, std::int64_t side) {
+  Value position(Value offsets, std::int64_t side) {
     const auto at = static_cast<std::size_t>(side);
-    const auto steps = [&](ValueId extent, std::int64_t step, std::int64_t axis) {
-      std::vector<std::int64_t> others;
+    const auto steps = [&](Value extent, std::int64_t step, std::int64_t axis) {
+      Ints others;
       for (std::int64_t i = 0; i < 6; ++i)
         if (i != axis) others.push_back(i);
-      return node_.with_axes(apply(Op::mul, node_.positions(extent),
-                                   node_.scalar(DType::I64, static_cast<double>(step))),
-                             others);
+      return node_.with_axes(node_.positions(extent) * step, others);
     };
-    const auto element = [&](ValueId vector) { return node_.slice(vector, 0, side, side + 1); };
-    const ValueId first =
-        apply(Op::sub, steps(element(rows_and_columns()), windows_.strides()[at], 2 + side),
-              element(vector_of(node_, windows_.before())));
-    const ValueId whole = apply(
-        Op::add, first,
-        steps(element(vector_of(node_, windows_.kernel())), windows_.dilations()[at], 4 + side));
-    const ValueId moved = node_.without_axes(node_.slice(offsets, 6, side, side + 1), {6});
-    return apply(Op::add, node_.cast(whole, node_.dtype()), moved);
+    const auto element = [&](Value vector) { return node_.slice(vector, 0, side, side + 1); };
+    const Value first = steps(element(rows_and_columns()), windows_.strides()[at], 2 + side) -
+                        element(vector_of(node_, windows_.before()));
+    const Value whole = first + steps(element(vector_of(node_, windows_.kernel())),
+                                      windows_.dilations()[at], 4 + side);
+    const Value moved = node_.without_axes(node_.slice(offsets, 6, side, side + 1), {6});
+    return node_.cast(whole, node_.dtype()) + moved;
   }
 
-  ValueId pixel(ValueId row, ValueId column, ValueId share) {
-    std::vector<ValueId> indices;
+  Value pixel(Value row, Value column, Value share) {
+    Values indices;
     std::int64_t axis = 2;
-    for (const ValueId place : {row, column}) {
-      const ValueId last = apply(
-          Op::sub, node_.cast(node_.rank_0(node_.dim_of(x_, axis++)), node_.dtype()), number(1));
-      const ValueId within = apply(Op::min, apply(Op::max, place, number(0)), last);
-      share = node_.emit(Op::where, {apply(Op::equal, place, within), share, number(0)});
+    for (const Value place : {row, column}) {
+      const Value last = node_.cast(node_.rank_0(node_.dim_of(x_, axis++)), node_.dtype()) - 1;
+      const Value within = min(max(place, 0), last);
+      share = where(equal(place, within), share, 0);
       indices.push_back(node_.with_axes(node_.cast(within, DType::I64), {6}));
     }
-    const ValueId found = node_.emit(
-        Op::gather_nd, {pixels_, node_.emit(Op::concat, indices, {{"axis", std::int64_t{6}}})},
-        {{"batch_dims", std::int64_t{2}}});
-    return apply(Op::mul, found, node_.with_axes(share, {6}));
+    const Value found =
+        node_.emit(Op::gather_nd, {pixels_, concat(indices, 6)}, {{"batch_dims", std::int64_t{2}}});
+    return found * node_.with_axes(share, {6});
   }
 
   Node& node_;
   const Windows& windows_;
-  ValueId x_;
+  Value x_;
   std::int64_t groups_;
-  ValueId pixels_ = ir::no_value;
+  Value pixels_ = no_value;
 };
 
 }  // namespace
@@ -364,13 +344,13 @@ class DeformedWindows {
 // Inputs: x, the weight, offsets of each window's places, a bias, factors of them.
 void import_deformable_convolution(Node& node) {
   node.check_same_dtypes();
-  const ValueId x = node.operand(0), weight = node.operand(1);
+  const Value x = node.operand(0), weight = node.operand(1);
   if (node.rank(x) != 4)
     node.unsupported("convolves something else than images [batch, channel, height, width]");
   const Windows windows(node, x, Windows::kernel_of(node, x, weight));
   const std::int64_t groups = groups_of(node);
   check_channels(node, x, weight, groups);
-  const ValueId moved = DeformedWindows(node, windows).elements();
+  const Value moved = DeformedWindows(node, windows).elements();
   node.output(0, with_bias(node, convolved(node, windows, moved, weight, groups),
                            node.optional_operand(3), 2));
 }

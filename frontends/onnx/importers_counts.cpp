@@ -9,7 +9,7 @@ void import_compress(Node& node) {
   ir::Attributes attributes;
   if (node.has_attribute("axis")) attributes.emplace("axis", node.integer("axis"));
   // A mask of the input's shape, which exporters write where no axis is named, is taken in order.
-  ValueId chosen = node.operand(1);
+  Value chosen = node.operand(1);
   if (node.rank(chosen) > 1) chosen = node.reshaped(chosen, {node.index_vector({-1})});
   node.output(0, node.emit(Op::compress, {node.operand(0), chosen}, std::move(attributes)));
 }
@@ -17,8 +17,7 @@ void import_compress(Node& node) {
 void import_unique(Node& node) {
   ir::Attributes attributes{{"sorted", std::int64_t{node.flag("sorted", true) ? 1 : 0}}};
   if (node.has_attribute("axis")) attributes.emplace("axis", node.integer("axis"));
-  const std::vector<ValueId> results =
-      node.emit_many(Op::unique, {node.operand(0)}, std::move(attributes), 4);
+  const Values results = node.emit_many(Op::unique, {node.operand(0)}, std::move(attributes), 4);
   for (std::size_t i = 0; i < results.size(); ++i) node.output(i, results[i]);
 }
 
@@ -28,7 +27,7 @@ void import_non_max_suppression(Node& node) {
                                    : node.scalar(dtype, otherwise);
   };
   const std::int64_t centred = node.flag("center_point_box", false) ? 1 : 0;
-  const ValueId score = node.has_operand(4) ? node.rank_0(node.operand(4)) : ir::no_value;
+  const Value score = node.has_operand(4) ? node.rank_0(node.operand(4)) : no_value;
   node.output(0, node.emit(Op::non_max_suppression,
                            {node.operand(0), node.operand(1), one(2, DType::I64, 0),
                             one(3, node.dtype(), 0), score},

@@ -1,6 +1,7 @@
 // Gated delta networks as ONNX Runtime (domain com.microsoft) has them.
 #include <cmath>
 
+#include "frontends/onnx/activation_names.h"
 #include "frontends/onnx/attention.h"
 #include "frontends/onnx/importers.h"
 #include "frontends/onnx/linear_recurrence.h"
@@ -9,26 +10,12 @@
 
 namespace anydim::frontends {
 
-using ir::no_value;
-
 namespace {
 
-using Ints = std::vector<std::int64_t>;
-
-// log(1 + exp(x)), without overflow
-ValueId softplus(Node& node, ValueId x) {
-  const DType dtype = node.dtype(x);
-  const ValueId small = node.emit(Op::exp, {node.emit(Op::neg, {node.emit(Op::abs, {x})})});
-  const ValueId tail = node.emit(Op::log, {node.emit(Op::add, {small, node.scalar(dtype, 1)})});
-  return node.emit(Op::add, {node.emit(Op::max, {x, node.scalar(dtype, 0)}), tail});
-}
-
 // x over its length along the last dim; `least` is added to the square of that.
-ValueId of_unit_length(Node& node, ValueId x, double least) {
-  const ValueId square = node.emit(Op::reduce_sum, {node.emit(Op::mul, {x, x})},
-                                   {{"axes", Ints{-1}}, {"keepdims", std::int64_t{1}}});
-  const ValueId moved = node.emit(Op::add, {square, node.scalar(node.dtype(x), least)});
-  return node.emit(Op::div, {x, node.emit(Op::sqrt, {moved})});
+Value of_unit_length(Value x, double least) {
+  const Value square = reduce(Op::reduce_sum, x * x, {-1}, true);
+  return x / sqrt(square + least);
 }
 
 class GatedDeltaNet {
@@ -65,8 +52,8 @@ class GatedDeltaNet {
     read_heads(parts);
     if (node_.flag("qk_l2_norm", false)) {
       constexpr double least = 1e-12;
-      parts.q = of_unit_length(node_, parts.q, least);
-      parts.k = of_unit_length(node_, parts.k, least);
+      parts.q = of_unit_length(parts.q, least);
+      parts.k = of_unit_length(parts.k, least);
     }
     const std::int64_t shared = extent(parts.q, 1, "heads"), heads = extent(parts.v, 1, "heads"),
                        key_size = extent(parts.q, 3, "elements of a key"),
@@ -77,30 +64,26 @@ class GatedDeltaNet {
     }
     parts.q = repeat_heads(node_, parts.q, heads / shared);
     parts.k = repeat_heads(node_, parts.k, heads / shared);
-    if (gated_) parts.decay = node_.emit(Op::exp, {log_decay(heads, key_size)});
+    if (gated_) parts.decay = exp(log_decay(heads, key_size));
     if (corrected_) {
       parts.beta = by_head(operand(5), false);
       const std::string name = node_.string("beta_activation", "none");
       if (name != "none" && name != "sigmoid")
         node_.malformed("has the beta_activation {}", quoted_name(name));
-      if (name == "sigmoid") parts.beta = node_.emit(Op::sigmoid, {parts.beta});
+      if (name == "sigmoid") parts.beta = sigmoid(parts.beta);
     }
     node_.ignore_attribute("beta_activation");
     const double scale = node_.real("scale", 0);
     parts.scale = scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(key_size));
-    const auto turned = [&](ValueId state) {
-      return node_.emit(Op::transpose, {state}, {{"perm", Ints{0, 1, 3, 2}}});
-    };
+    const auto turned = [&](Value state) { return transpose(state, {0, 1, 3, 2}); };
     if (node_.has_operand(6)) {
       parts.state = turned(operand(6));
     } else {
-      const ValueId dims =
-          node_.emit(Op::concat, {batch(), node_.index_vector({heads, key_size, value_size})},
-                     {{"axis", std::int64_t{0}}});
+      const Value dims = concat({batch(), node_.index_vector({heads, key_size, value_size})}, 0);
       parts.state = node_.emit(Op::dyn_full, {node_.scalar(computed_, 0), dims});
     }
     const LinearRecurrenceResult result = emit_linear_recurrence(node_, parts);
-    ValueId y = swap_heads_and_rows(node_, result.y);
+    Value y = swap_heads_and_rows(result.y);
     if (!batch_apart_) {
       y = node_.reshaped(
           y, {node_.dim_of(node_.operand(0), 0), node_.index_vector({heads, value_size})});
@@ -110,30 +93,30 @@ class GatedDeltaNet {
   }
 
  private:
-  ValueId operand(std::size_t i) const { return node_.cast(node_.operand(i), computed_); }
-  ValueId batch() { return node_.dim_of(node_.operand(batch_apart_ ? 0 : 6), 0); }
+  Value operand(std::size_t i) const { return node_.cast(node_.operand(i), computed_); }
+  Value batch() { return node_.dim_of(node_.operand(batch_apart_ ? 0 : 6), 0); }
 
-  std::int64_t extent(ValueId value, std::int64_t axis, std::string_view what) const {
+  std::int64_t extent(Value value, std::int64_t axis, std::string_view what) const {
     const auto known = node_.extent(value, axis);
     if (!known) node_.unsupported("has a number of {} that is not known before it runs", what);
     return *known;
   }
 
   // Tokens of all texts in a line, as texts of one length: [batch, steps, ...].
-  ValueId with_batch(ValueId value) {
+  Value with_batch(Value value) {
     if (batch_apart_) return value;
     const auto others = dims_between(node_, value, 1, node_.rank(value));
     return node_.reshaped(value, {batch(), node_.index_vector({-1}), vector_of(node_, others)});
   }
 
   // [batch, heads, steps, size] of [batch, steps, heads, size], or of one number a head.
-  ValueId by_head(ValueId value, bool may_have_elements) {
+  Value by_head(Value value, bool may_have_elements) {
     value = with_batch(value);
     const std::size_t rank = node_.rank(value);
     if (rank != 3 && !(may_have_elements && rank == 4))
       node_.malformed("takes one number a head in each step; got rank {}", rank);
     if (rank == 3) value = node_.with_axes(value, {3});
-    return swap_heads_and_rows(node_, value);
+    return swap_heads_and_rows(value);
   }
 
   void read_heads(LinearRecurrence& parts) {
@@ -145,7 +128,7 @@ class GatedDeltaNet {
       }
       return;
     }
-    const ValueId all = with_batch(operand(0)), state = node_.operand(6);
+    const Value all = with_batch(operand(0)), state = node_.operand(6);
     const std::int64_t width = extent(all, 2, "elements of a token"),
                        heads = extent(state, 1, "heads"),
                        value_size = extent(state, 2, "elements of a value"),
@@ -167,26 +150,26 @@ class GatedDeltaNet {
 
   // A number a head, or one an element of its key, in dims that broadcast to [batch, heads, steps,
   // size].
-  ValueId along_heads(std::size_t i, std::int64_t heads, std::int64_t key_size) {
-    const ValueId value = operand(i);
+  Value along_heads(std::size_t i, std::int64_t heads, std::int64_t key_size) {
+    const Value value = operand(i);
     if (node_.rank(value) == 1 && node_.extent(value, 0) == heads)
       return node_.with_axes(value, {1, 2});
     return node_.reshaped(value, {node_.index_vector({heads, 1, key_size})});
   }
 
-  ValueId log_decay(std::int64_t heads, std::int64_t key_size) {
-    ValueId decay = by_head(operand(4), true);
+  Value log_decay(std::int64_t heads, std::int64_t key_size) {
+    Value decay = by_head(operand(4), true);
     const std::string name = node_.string("gate_activation", "none");
     const bool bounded = name == "sigmoid" || name == "kda";
     const double bound = node_.real("gate_lower_bound", -5);
     if (name == "none") return decay;
     if (!bounded && name != "softplus" && name != "qwen")
       node_.malformed("has the gate_activation {}", quoted_name(name));
-    const ValueId rate = node_.emit(Op::exp, {along_heads(7, heads, key_size)});
-    if (node_.has_operand(8)) decay = node_.emit(Op::add, {decay, along_heads(8, heads, key_size)});
-    if (!bounded) return node_.emit(Op::neg, {node_.emit(Op::mul, {rate, softplus(node_, decay)})});
-    const ValueId gate = node_.emit(Op::sigmoid, {node_.emit(Op::mul, {rate, decay})});
-    return node_.emit(Op::mul, {gate, node_.scalar(computed_, bound)});
+    const Value rate = exp(along_heads(7, heads, key_size));
+    if (node_.has_operand(8)) decay = decay + along_heads(8, heads, key_size);
+    if (!bounded) return -(rate * softplus(decay));
+    const Value gate = sigmoid(rate * decay);
+    return gate * bound;
   }
 
   Node& node_;
@@ -205,10 +188,9 @@ void import_gated_delta_net(Node& node) {
 // projection, a bias and a factor a head, the other's projection.
 void import_linear_attention_gate(Node& node) {
   const auto wide = [&](std::size_t i) { return node.cast(node.operand(i), DType::F32); };
-  const ValueId moved = node.emit(Op::add, {wide(0), wide(1)});
-  node.output(0, node.cast(node.emit(Op::mul, {wide(2), softplus(node, moved)}), node.dtype()));
-  if (node.wants_output(1))
-    node.output(1, node.cast(node.emit(Op::sigmoid, {wide(3)}), node.dtype()));
+  const Value moved = wide(0) + wide(1);
+  node.output(0, node.cast(wide(2) * softplus(moved), node.dtype()));
+  if (node.wants_output(1)) node.output(1, node.cast(sigmoid(wide(3)), node.dtype()));
 }
 
 }  // namespace anydim::frontends

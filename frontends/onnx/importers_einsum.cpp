@@ -24,7 +24,7 @@ bool holds(const Labels& labels, Label label) {
 }
 
 struct Term {
-  ValueId value = ir::no_value;
+  Value value = no_value;
   Labels labels;
 };
 
@@ -34,7 +34,7 @@ class Einsum {
     std::erase(equation_, ' ');
   }
 
-  ValueId run() {
+  Value run() {
     parse();
     Term result = prepared(0);
     for (std::size_t i = 1; i < terms_.size(); ++i) result = product(result, prepared(i), i);
@@ -70,7 +70,7 @@ class Einsum {
     for (std::size_t i = 0; i < node_.operand_count(); ++i) {
       const std::size_t comma = left.find(',');
       const std::string_view text = left.substr(0, comma);
-      const ValueId value = node_.operand(i);
+      const Value value = node_.operand(i);
       const std::size_t rank = node_.rank(value);
       const bool spread = text.find("...") != std::string_view::npos;
       const std::size_t letters = text.size() - (spread ? 3 : 0);
@@ -123,25 +123,23 @@ class Einsum {
   Term diagonal(Term term, std::size_t i, std::size_t j) {
     const std::size_t rank = term.labels.size();
     const auto along = [&](std::size_t axis) {
-      std::vector<std::int64_t> others;
+      Ints others;
       for (std::size_t k = 0; k < rank; ++k) {
         if (k != axis) others.push_back(static_cast<std::int64_t>(k));
       }
       return node_.with_axes(
           node_.positions(node_.dim_of(term.value, static_cast<std::int64_t>(axis))), others);
     };
-    const ValueId same = node_.emit(Op::equal, {along(i), along(j)});
-    const ValueId kept =
-        node_.emit(Op::where, {same, term.value, node_.scalar(node_.dtype(term.value), 0)});
-    term.value = node_.emit(Op::reduce_sum, {kept},
-                            {{"axes", std::vector<std::int64_t>{static_cast<std::int64_t>(j)}}});
+    const Value same = equal(along(i), along(j));
+    const Value kept = where(same, term.value, 0);
+    term.value = node_.emit(Op::reduce_sum, {kept}, {{"axes", Ints{static_cast<std::int64_t>(j)}}});
     term.labels.erase(term.labels.begin() + static_cast<std::ptrdiff_t>(j));
     return term;
   }
 
   template <typename Keeps>
   Term summed(Term term, Keeps&& keeps) {
-    std::vector<std::int64_t> axes;
+    Ints axes;
     Labels labels;
     for (std::size_t i = 0; i < term.labels.size(); ++i) {
       if (keeps(term.labels[i])) labels.push_back(term.labels[i]);
@@ -152,11 +150,11 @@ class Einsum {
   }
 
   Term permuted(const Term& term, const Labels& order) {
-    std::vector<std::int64_t> perm;
+    Ints perm;
     for (const Label label : order)
       perm.push_back(std::ranges::find(term.labels, label) - term.labels.begin());
     if (std::ranges::is_sorted(perm)) return term;
-    return {node_.emit(Op::transpose, {term.value}, {{"perm", perm}}), order};
+    return {transpose(term.value, perm), order};
   }
 
   bool needed_after(Label label, std::size_t position) const {
@@ -177,9 +175,9 @@ class Einsum {
     for (const Label label : b.labels) {
       if (!holds(a.labels, label)) columns.push_back(label);
     }
-    const ValueId left = matrix(a, batch, rows, shared), right = matrix(b, batch, shared, columns);
-    const ValueId multiplied = node_.emit(Op::matmul, {left, right});
-    std::vector<ValueId> dims;
+    const Value left = matrix(a, batch, rows, shared), right = matrix(b, batch, shared, columns);
+    const Value multiplied = matmul(left, right);
+    Values dims;
     // A batch dim of 1 takes the other operand's extent.
     for (std::size_t i = 0; i < batch.size(); ++i)
       dims.push_back(node_.dim_of(multiplied, static_cast<std::int64_t>(i)));
@@ -192,22 +190,22 @@ class Einsum {
     return {node_.reshaped(multiplied, std::move(dims)), std::move(labels)};
   }
 
-  ValueId dim(const Term& term, Label label) {
+  Value dim(const Term& term, Label label) {
     return node_.dim_of(term.value, std::ranges::find(term.labels, label) - term.labels.begin());
   }
 
   // [batch..., rows, columns], each of the last two the product of its labels' extents.
-  ValueId matrix(const Term& term, const Labels& batch, const Labels& rows, const Labels& columns) {
+  Value matrix(const Term& term, const Labels& batch, const Labels& rows, const Labels& columns) {
     Labels order = batch;
     order.insert(order.end(), rows.begin(), rows.end());
     order.insert(order.end(), columns.begin(), columns.end());
     const Term arranged = permuted(term, order);
     if (rows.size() == 1 && columns.size() == 1) return arranged.value;
-    std::vector<ValueId> dims;
+    Values dims;
     for (const Label label : batch) dims.push_back(dim(arranged, label));
     for (const Labels* group : {&rows, &columns}) {
-      ValueId extent = node_.index_vector({1});
-      for (const Label label : *group) extent = node_.emit(Op::mul, {extent, dim(arranged, label)});
+      Value extent = node_.index_vector({1});
+      for (const Label label : *group) extent = extent * dim(arranged, label);
       dims.push_back(extent);
     }
     return node_.reshaped(arranged.value, std::move(dims));

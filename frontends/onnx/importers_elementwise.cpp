@@ -13,18 +13,18 @@ void import_elementwise(Node& node, Op op) {
 
 namespace {
 
-ValueId fold(Node& node, Op op) {
+Value fold(Node& node, Op op) {
   node.check_same_dtypes();
-  ValueId result = node.operand(0);
+  Value result = node.operand(0);
   for (std::size_t i = 1; i < node.operand_count(); ++i)
     result = node.emit(op, {result, node.operand(i)});
   return result;
 }
 
 // Bounds that are absent leave their side open. NaN stays NaN.
-ValueId clip(Node& node, ValueId x, ValueId low, ValueId high) {
-  if (low != ir::no_value) x = node.emit(Op::max, {x, low});
-  if (high != ir::no_value) x = node.emit(Op::min, {x, high});
+Value clip(Value x, Value low, Value high) {
+  if (low != no_value) x = max(x, low);
+  if (high != no_value) x = min(x, high);
   return x;
 }
 
@@ -44,8 +44,8 @@ bool saturates(Node& node) {
 void import_fold(Node& node, Op op) { node.output(0, fold(node, op)); }
 
 void import_mean(Node& node) {
-  const ValueId count = node.scalar(node.dtype(), static_cast<double>(node.operand_count()));
-  node.output(0, node.emit(Op::div, {fold(node, Op::add), count}));
+  const Value count = node.scalar(node.dtype(), static_cast<double>(node.operand_count()));
+  node.output(0, fold(node, Op::add) / count);
 }
 
 void import_cast(Node& node) {
@@ -54,7 +54,7 @@ void import_cast(Node& node) {
 }
 
 void import_bitcast(Node& node) {
-  const ValueId x = node.operand(0);
+  const Value x = node.operand(0);
   const ElementType &from = node.element_type_of(x), &to = target_type(node);
   if (from.narrow || to.narrow)
     node.unsupported(
@@ -74,14 +74,14 @@ void import_cast_like(Node& node) {
 
 void import_clip(Node& node) {
   node.check_same_dtypes();
-  node.output(0, clip(node, node.operand(0), node.optional_operand(1), node.optional_operand(2)));
+  node.output(0, clip(node.operand(0), node.optional_operand(1), node.optional_operand(2)));
 }
 
 void import_clip_attributes(Node& node) {
   const auto bound = [&](std::string_view name) {
-    return node.has_attribute(name) ? node.scalar(node.dtype(), node.real(name)) : ir::no_value;
+    return node.has_attribute(name) ? node.scalar(node.dtype(), node.real(name)) : no_value;
   };
-  node.output(0, clip(node, node.operand(0), bound("min"), bound("max")));
+  node.output(0, clip(node.operand(0), bound("min"), bound("max")));
 }
 
 void import_is_inf(Node& node) {
@@ -103,16 +103,15 @@ void import_mod(Node& node) {
 // The result has the base's element type; a real exponent of an integer base is applied in f64 so
 // that it keeps its fraction.
 void import_pow(Node& node) {
-  const ValueId base = node.operand(0);
-  const ValueId exponent = node.operand(1);
+  const Value base = node.operand(0);
+  const Value exponent = node.operand(1);
   const DType dtype = node.dtype(base);
   if (node.dtype(exponent) == DType::Bool) node.malformed("takes numbers as input 1, got bool");
   if (ir::is_float(dtype) || !ir::is_float(node.dtype(exponent))) {
-    node.output(0, node.emit(Op::pow, {base, node.cast(exponent, dtype)}));
+    node.output(0, pow(base, node.cast(exponent, dtype)));
     return;
   }
-  const ValueId power =
-      node.emit(Op::pow, {node.cast(base, DType::F64), node.cast(exponent, DType::F64)});
+  const Value power = pow(node.cast(base, DType::F64), node.cast(exponent, DType::F64));
   node.output(0, node.cast(power, dtype));
 }
 

@@ -8,8 +8,6 @@
 
 namespace anydim::frontends {
 
-using ir::no_value;
-
 namespace {
 
 // Caches are buffers: how much of them is filled differs from row to row of the batch.
@@ -60,10 +58,9 @@ class GroupQuery {
       node_.malformed("has kv_num_heads = {}, which does not divide num_heads = {}", key_heads_,
                       heads_);
     }
-    const ValueId q = node_.operand(0), k = node_.optional_operand(1),
-                  v = node_.optional_operand(2);
+    const Value q = node_.operand(0), k = node_.optional_operand(1), v = node_.optional_operand(2);
     check_both_or_neither(node_, "key", k, "value", v);
-    for (const ValueId value : {q, k, v}) {
+    for (const Value value : {q, k, v}) {
       if (value != no_value && node_.rank(value) != 3)
         node_.malformed("takes rank 3 as query, key and value, got {}", node_.rank(value));
     }
@@ -93,16 +90,15 @@ class GroupQuery {
   // call, whose keys are all new, has none from before.
   void read_lengths() {
     rows_ = node_.dim_of(parts_.q, 2);
-    const ValueId batch = node_.dim_of(parts_.q, 0), one = node_.index_vector({1});
-    const ValueId last = node_.reshaped(node_.index_operand(5), {batch, one, one, one});
-    filled_ = node_.emit(Op::add, {last, node_.scalar(DType::I64, 1)});
+    const Value batch = node_.dim_of(parts_.q, 0), one = node_.index_vector({1});
+    const Value last = node_.reshaped(node_.index_operand(5), {batch, one, one, one});
+    filled_ = last + 1;
     total_ = node_.reshaped(node_.index_operand(6), {one});
-    const ValueId before = node_.emit(Op::sub, {filled_, rows_});
-    const ValueId first = node_.emit(Op::equal, {total_, rows_});
-    before_ = node_.emit(Op::where, {first, node_.scalar(DType::I64, 0), before});
-    const ValueId zero = node_.scalar(DType::I64, 0);
-    const ValueId held = both(node_, node_.emit(Op::greater_equal, {before_, zero}),
-                              node_.emit(Op::less_equal, {filled_, total_}));
+    const Value before = filled_ - rows_;
+    const Value first = equal(total_, rows_);
+    before_ = where(first, 0, before);
+    const Value zero = node_.scalar(DType::I64, 0);
+    const Value held = both(before_ >= zero, filled_ <= total_);
     node_.emit_many(
         Op::assertion, {held, filled_, rows_, total_},
         {{"message", fmt::format("{}: seqlens_k does not fit total_sequence_length and the new "
@@ -124,74 +120,67 @@ class GroupQuery {
     if (!half) node_.unsupported("has a cos_cache of a width that is not known before it runs");
     if (*half < 1 || (size && 2 * *half > *size))
       node_.malformed("has a cos_cache of {} columns for heads of {} elements", *half, *size);
-    ValueId position = no_value;
+    Value position = no_value;
     if (node_.has_operand(9)) {
       position = node_.index_operand(9);
     } else {
       // Rows behind the last key of a first call are padding; they are turned as the first.
-      const ValueId zero = node_.scalar(DType::I64, 0);
-      position = node_.emit(Op::add, {node_.without_axes(before_, {2, 3}),
-                                      node_.with_axes(node_.positions(rows_), {0})});
-      const ValueId within = node_.emit(Op::less, {position, node_.without_axes(filled_, {2, 3})});
-      position = node_.emit(Op::where, {within, position, zero});
+      const Value zero = node_.scalar(DType::I64, 0);
+      position = node_.without_axes(before_, {2, 3}) + node_.with_axes(node_.positions(rows_), {0});
+      const Value within = position < node_.without_axes(filled_, {2, 3});
+      position = where(within, position, zero);
     }
     const auto angles = [&](std::size_t operand) {
-      return node_.emit(Op::gather, {node_.operand(operand), position},
-                        {{"axis", std::int64_t{0}}});
+      return gather(node_.operand(operand), position, 0);
     };
-    const ValueId cos = angles(7), sin = angles(8);
+    const Value cos = angles(7), sin = angles(8);
     parts_.q = rotated(node_, parts_.q, cos, sin, 2 * *half, interleaved);
     parts_.k = rotated(node_, parts_.k, cos, sin, 2 * *half, interleaved);
   }
 
   // Each key of the buffer is a new one, one from before, or none (0).
-  ValueId cached(ValueId past, ValueId fresh, ValueId keys) {
+  Value cached(Value past, Value fresh, Value keys) {
     const DType dtype = node_.dtype(fresh);
-    const auto joined = [&](std::initializer_list<ValueId> dims) {
-      return node_.emit(Op::concat, dims, {{"axis", std::int64_t{0}}});
-    };
-    const ValueId batch = node_.dim_of(fresh, 0), heads = node_.dim_of(fresh, 1),
-                  size = node_.dim_of(fresh, 3), one = node_.index_vector({1});
-    const ValueId nothing =
+    const auto joined = [&](std::initializer_list<Value> dims) { return concat(dims, 0); };
+    const Value batch = node_.dim_of(fresh, 0), heads = node_.dim_of(fresh, 1),
+                size = node_.dim_of(fresh, 3), one = node_.index_vector({1});
+    const Value nothing =
         node_.emit(Op::dyn_full, {node_.scalar(dtype, 0), joined({batch, heads, one, size})});
-    const ValueId all = node_.emit(Op::concat, {fresh, node_.cast(past, dtype), nothing},
-                                   {{"axis", std::int64_t{2}}});
-    const ValueId key = node_.with_axes(node_.positions(keys), {0, 1, 3});  // [1, 1, keys, 1]
-    const ValueId step = node_.emit(Op::sub, {key, before_}), zero = node_.scalar(DType::I64, 0);
-    const ValueId is_new = both(node_, node_.emit(Op::greater_equal, {step, zero}),
-                                node_.emit(Op::less, {step, rows_}));
-    const ValueId old_end = node_.emit(Op::add, {rows_, node_.dim_of(past, 2)});
-    const ValueId old = node_.emit(Op::where, {node_.emit(Op::less, {step, zero}),
-                                               node_.emit(Op::add, {key, rows_}), old_end});
-    const ValueId from = node_.emit(Op::where, {is_new, step, old});
-    const ValueId indices =
+    const Value all = concat({fresh, node_.cast(past, dtype), nothing}, 2);
+    const Value key = node_.with_axes(node_.positions(keys), {0, 1, 3});  // [1, 1, keys, 1]
+    const Value step = key - before_, zero = node_.scalar(DType::I64, 0);
+    const Value is_new = both(step >= zero, step < rows_);
+    const Value old_end = rows_ + node_.dim_of(past, 2);
+    const Value old = where(step < zero, key + rows_, old_end);
+    const Value from = where(is_new, step, old);
+    const Value indices =
         node_.emit(Op::dyn_broadcast_to, {from, joined({batch, heads, keys, size})});
     return node_.emit(Op::gather_elements, {all, indices}, {{"axis", std::int64_t{2}}});
   }
 
   void fill_caches() {
-    const ValueId past_key = node_.optional_operand(3), past_value = node_.optional_operand(4);
+    const Value past_key = node_.optional_operand(3), past_value = node_.optional_operand(4);
     check_both_or_neither(node_, "past_key", past_key, "past_value", past_value);
     check_cache(node_, "past_key", past_key, parts_.k);
     check_cache(node_, "past_value", past_value, parts_.v);
     if (past_key == no_value) {
       // Nothing was there before: what is said of it must agree.
       node_.emit_many(
-          Op::assertion, {node_.emit(Op::equal, {total_, rows_}), total_, rows_},
+          Op::assertion, {equal(total_, rows_), total_, rows_},
           {{"message",
             fmt::format(
                 "{}: without past_key, total_sequence_length must be the number of new rows; got:",
                 node_.description())}},
           0);
     } else {
-      const ValueId held = node_.dim_of(past_key, 2);
-      const ValueId enough = node_.emit(Op::less_equal, {before_, held});
+      const Value held = node_.dim_of(past_key, 2);
+      const Value enough = before_ <= held;
       node_.emit_many(Op::assertion, {enough, before_, held},
                       {{"message", fmt::format("{}: past_key is shorter than the keys that were "
                                                "there before; keys, and its length:",
                                                node_.description())}},
                       0);
-      const ValueId keys = node_.emit(Op::max, {total_, held});
+      const Value keys = max(total_, held);
       parts_.k = cached(past_key, parts_.k, keys);
       parts_.v = cached(past_value, parts_.v, keys);
     }
@@ -208,13 +197,13 @@ class GroupQuery {
     if (local < -1 || local == 0 || local > most)
       node_.malformed("has local_window_size = {}; expected -1 or a number of keys", local);
     if (local != -1 && !causal) node_.malformed("has local_window_size = {} and causal = 0", local);
-    const ValueId keys = node_.dim_of(parts_.k, 2);
+    const Value keys = node_.dim_of(parts_.k, 2);
     if (causal) {
       Window window{.causal = true, .offset = before_};
       if (local > 0) window.left = local - 1;
       parts_.seen = keys_seen(node_, window, rows_, keys);
     } else {
-      parts_.seen = node_.emit(Op::less, {node_.positions(keys), filled_});
+      parts_.seen = node_.positions(keys) < filled_;
     }
     if (node_.has_operand(10)) add_bias(node_, parts_, extended(node_, node_.operand(10), keys, 0));
     if (node_.has_operand(11)) parts_.sink = node_.operand(11);
@@ -225,7 +214,7 @@ class GroupQuery {
   Node& node_;
   std::int64_t heads_, key_heads_;
   AttentionParts parts_;
-  ValueId rows_ = no_value, filled_ = no_value, before_ = no_value, total_ = no_value;
+  Value rows_ = no_value, filled_ = no_value, before_ = no_value, total_ = no_value;
 };
 
 }  // namespace

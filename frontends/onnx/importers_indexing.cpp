@@ -8,7 +8,7 @@ namespace anydim::frontends {
 namespace {
 
 // One number, whether it comes as rank 0 or as a vector of one.
-ValueId single(Node& node, ValueId value) {
+Value single(Node& node, Value value) {
   return node.rank(value) == 0 ? value : node.without_axes(value, {0});
 }
 
@@ -18,7 +18,7 @@ void check_integers(Node& node, std::size_t index) {
     node.malformed("takes integers as input {}, got {}", index, ir::name_of(dtype));
 }
 
-ValueId binary(Node& node, Op op, ValueId a, std::int64_t b) {
+Value binary(Node& node, Op op, Value a, std::int64_t b) {
   return node.emit(op, {a, node.scalar(node.dtype(a), static_cast<double>(b))});
 }
 
@@ -44,9 +44,9 @@ void import_top_k(Node& node) {
   const std::int64_t largest = node.opset() < 11 || node.flag("largest", true) ? 1 : 0;
   if (node.opset() >= 11)
     node.flag("sorted", true);  // sorted is one of the orders that unsorted allows
-  const ValueId k = node.opset() < 10
-                        ? node.scalar(DType::I64, static_cast<double>(node.integer("k")))
-                        : node.index_operand(1);
+  const Value k = node.opset() < 10
+                      ? node.scalar(DType::I64, static_cast<double>(node.integer("k")))
+                      : node.index_operand(1);
   const auto parts = node.emit_many(Op::dyn_top_k, {node.operand(0), k},
                                     {{"axis", axis}, {"largest", largest}}, 2);
   node.output(0, parts[0]);
@@ -54,23 +54,20 @@ void import_top_k(Node& node) {
 }
 
 void import_one_hot(Node& node) {
-  const ValueId values = node.operand(2);
-  const auto value = [&](std::int64_t i) {
-    return node.emit(Op::gather, {values, node.scalar(DType::I64, static_cast<double>(i))},
-                     {{"axis", std::int64_t{0}}});
-  };
-  const ValueId indices = node.cast(node.operand(0), DType::I64);
-  const ValueId depth = single(node, node.cast(node.operand(1), DType::I64));
+  const Value values = node.operand(2);
+  const auto value = [&](std::int64_t i) { return gather(values, i, 0); };
+  const Value indices = node.cast(node.operand(0), DType::I64);
+  const Value depth = single(node, node.cast(node.operand(1), DType::I64));
   node.output(0, node.emit(Op::dyn_one_hot, {indices, value(0), value(1), depth},
                            {{"axis", node.integer("axis", -1)}}));
 }
 
 namespace {
 
-ValueId hardmax(Node& node, ValueId x, std::int64_t axis) {
-  const ValueId largest = node.emit(Op::arg_max, {x}, {{"axis", axis}});
+Value hardmax(Node& node, Value x, std::int64_t axis) {
+  const Value largest = node.emit(Op::arg_max, {x}, {{"axis", axis}});
   const DType dtype = node.dtype(x);
-  const ValueId depth = node.without_axes(node.dim_of(x, axis), {0});
+  const Value depth = node.without_axes(node.dim_of(x, axis), {0});
   return node.emit(Op::dyn_one_hot, {largest, node.scalar(dtype, 0), node.scalar(dtype, 1), depth},
                    {{"axis", axis}});
 }
@@ -82,10 +79,9 @@ void import_hardmax(Node& node) {
 }
 
 void import_flattened_hardmax(Node& node) {
-  const ValueId x = node.operand(0);
-  const ValueId flat = node.emit(Op::flatten, {x}, {{"axis", node.integer("axis", 1)}});
-  node.output(0,
-              node.emit(Op::dyn_reshape, {hardmax(node, flat, 1), node.emit(Op::shape_of, {x})}));
+  const Value x = node.operand(0);
+  const Value flat = node.emit(Op::flatten, {x}, {{"axis", node.integer("axis", 1)}});
+  node.output(0, node.emit(Op::dyn_reshape, {hardmax(node, flat, 1), shape_of(x)}));
 }
 
 void import_scatter_elements(Node& node) {
@@ -102,27 +98,25 @@ void import_scatter_nd(Node& node) {
 }
 
 void import_eye_like(Node& node) {
-  const ValueId x = node.operand(0);
+  const Value x = node.operand(0);
   const DType dtype = node.element_type("dtype").value_or(node.dtype());
   if (node.rank(x) != 2) node.malformed("takes a matrix as input 0, got rank {}", node.rank(x));
-  const ValueId rows =
-      binary(node, Op::add, node.positions(node.dim_of(x, 0)), node.integer("k", 0));
-  const ValueId columns = node.positions(node.dim_of(x, 1));
-  node.output(0, node.cast(node.emit(Op::equal, {node.with_axes(rows, {1}), columns}), dtype));
+  const Value rows = binary(node, Op::add, node.positions(node.dim_of(x, 0)), node.integer("k", 0));
+  const Value columns = node.positions(node.dim_of(x, 1));
+  node.output(0, node.cast(equal(node.with_axes(rows, {1}), columns), dtype));
 }
 
-ValueId reversed_sequences(Node& node, ValueId x, ValueId lengths, std::int64_t time_axis) {
+Value reversed_sequences(Node& node, Value x, Value lengths, std::int64_t time_axis) {
   const std::int64_t batch_axis = 1 - time_axis;
   lengths = node.with_axes(lengths, {time_axis});
-  const ValueId step = node.with_axes(node.positions(node.dim_of(x, time_axis)), {batch_axis});
-  const ValueId reversed = binary(node, Op::sub, node.emit(Op::sub, {lengths, step}), 1);
-  const ValueId from = node.emit(Op::where, {node.emit(Op::less, {step, lengths}), reversed, step});
-  const ValueId rows =
-      node.emit(Op::add, {node.with_axes(node.positions(node.dim_of(x, batch_axis)), {time_axis}),
-                          binary(node, Op::mul, step, 0)});
-  const ValueId first = node.with_axes(batch_axis == 0 ? rows : from, {2}),
-                second = node.with_axes(batch_axis == 0 ? from : rows, {2});
-  const ValueId indices = node.emit(Op::concat, {first, second}, {{"axis", std::int64_t{2}}});
+  const Value step = node.with_axes(node.positions(node.dim_of(x, time_axis)), {batch_axis});
+  const Value reversed = binary(node, Op::sub, lengths - step, 1);
+  const Value from = where(step < lengths, reversed, step);
+  const Value rows = node.with_axes(node.positions(node.dim_of(x, batch_axis)), {time_axis}) +
+                     binary(node, Op::mul, step, 0);
+  const Value first = node.with_axes(batch_axis == 0 ? rows : from, {2}),
+              second = node.with_axes(batch_axis == 0 ? from : rows, {2});
+  const Value indices = concat({first, second}, 2);
   return node.emit(Op::gather_nd, {x, indices});
 }
 
@@ -152,48 +146,37 @@ void check_parts(Node& node, std::int64_t block, std::int64_t parts, std::int64_
                  block, parts, axis, *extent);
 }
 
-std::string block_order(Node& node) {
-  std::string mode = node.string("mode", "DCR");
-  if (mode != "DCR" && mode != "CRD")
-    node.malformed("takes 'DCR' or 'CRD' as attribute 'mode', got {}", quoted_name(mode));
-  return mode;
-}
-
-ValueId permuted(Node& node, ValueId x, std::vector<std::int64_t> order) {
-  return node.emit(Op::transpose, {x}, {{"perm", std::move(order)}});
-}
+std::string block_order(Node& node) { return node.one_of({"DCR", "CRD"}, "mode", "DCR"); }
 
 }  // namespace
 
 void import_depth_to_space(Node& node) {
-  const ValueId x = node.operand(0);
+  const Value x = node.operand(0);
   const std::int64_t block = block_size(node);
   check_parts(node, block, block * block, 1);
   const std::string mode = node.opset() >= 11 ? block_order(node) : "DCR";
-  const ValueId b = node.index_vector({block});
-  const ValueId batch = node.dim_of(x, 0), height = node.dim_of(x, 2), width = node.dim_of(x, 3);
-  const ValueId depth = binary(node, Op::div, node.dim_of(x, 1), block * block);
-  const ValueId split = mode == "DCR"
-                            ? permuted(node, node.reshaped(x, {batch, b, b, depth, height, width}),
-                                       {0, 3, 4, 1, 5, 2})
-                            : permuted(node, node.reshaped(x, {batch, depth, b, b, height, width}),
-                                       {0, 1, 4, 2, 5, 3});
+  const Value b = node.index_vector({block});
+  const Value batch = node.dim_of(x, 0), height = node.dim_of(x, 2), width = node.dim_of(x, 3);
+  const Value depth = binary(node, Op::div, node.dim_of(x, 1), block * block);
+  const Value split =
+      mode == "DCR"
+          ? transpose(node.reshaped(x, {batch, b, b, depth, height, width}), {0, 3, 4, 1, 5, 2})
+          : transpose(node.reshaped(x, {batch, depth, b, b, height, width}), {0, 1, 4, 2, 5, 3});
   node.output(0, node.reshaped(split, {batch, depth, binary(node, Op::mul, height, block),
                                        binary(node, Op::mul, width, block)}));
 }
 
 void import_space_to_depth(Node& node) {
-  const ValueId x = node.operand(0);
+  const Value x = node.operand(0);
   const std::int64_t block = block_size(node);
   for (const std::int64_t axis : {2, 3}) check_parts(node, block, block, axis);
   const std::string mode = node.opset() >= 28 ? block_order(node) : "DCR";
-  const ValueId b = node.index_vector({block});
-  const ValueId batch = node.dim_of(x, 0), depth = node.dim_of(x, 1);
-  const ValueId height = binary(node, Op::div, node.dim_of(x, 2), block),
-                width = binary(node, Op::div, node.dim_of(x, 3), block);
-  const ValueId split = permuted(node, node.reshaped(x, {batch, depth, height, b, width, b}),
-                                 mode == "DCR" ? std::vector<std::int64_t>{0, 3, 5, 1, 2, 4}
-                                               : std::vector<std::int64_t>{0, 1, 3, 5, 2, 4});
+  const Value b = node.index_vector({block});
+  const Value batch = node.dim_of(x, 0), depth = node.dim_of(x, 1);
+  const Value height = binary(node, Op::div, node.dim_of(x, 2), block),
+              width = binary(node, Op::div, node.dim_of(x, 3), block);
+  const Value split = transpose(node.reshaped(x, {batch, depth, height, b, width, b}),
+                                mode == "DCR" ? Ints{0, 3, 5, 1, 2, 4} : Ints{0, 1, 3, 5, 2, 4});
   node.output(
       0, node.reshaped(split, {batch, binary(node, Op::mul, depth, block * block), height, width}));
 }
@@ -211,22 +194,22 @@ std::string pad_mode(Node& node) {
   return mode;
 }
 
-ValueId part(Node& node, ValueId vector, std::int64_t first, std::int64_t last) {
-  const auto one = [](std::int64_t value) { return std::vector<std::int64_t>{value}; };
+Value part(Node& node, Value vector, std::int64_t first, std::int64_t last) {
+  const auto one = [](std::int64_t value) { return Ints{value}; };
   return node.emit(Op::strided_slice, {vector}, {{"starts", one(first)}, {"ends", one(last)}});
 }
 
-void pad(Node& node, ValueId pads, ValueId axes) {
+void pad(Node& node, Value pads, Value axes) {
   const std::string mode = pad_mode(node);
   const auto* const dims = node.dims(node.operand(0));
-  const auto padded = axes != ir::no_value ? node.length(axes)
-                      : dims == nullptr    ? std::nullopt
-                                           : std::optional(static_cast<std::int64_t>(dims->size()));
+  const auto padded = axes != no_value  ? node.length(axes)
+                      : dims == nullptr ? std::nullopt
+                                        : std::optional(static_cast<std::int64_t>(dims->size()));
   if (padded) pads = node.of_length(pads, 2 * *padded);
   const auto length = node.length(pads);
   if (!length) node.unsupported("has an input 1 (pads) of unknown length");
   if (*length % 2 != 0) node.malformed("takes an even number of pads as input 1, got {}", *length);
-  const ValueId value =
+  const Value value =
       node.has_operand(2) ? single(node, node.operand(2)) : node.scalar(node.dtype(), 0);
   node.output(0, node.emit(Op::dyn_pad,
                            {node.operand(0), value, part(node, pads, 0, *length / 2),
@@ -237,21 +220,20 @@ void pad(Node& node, ValueId pads, ValueId axes) {
 }  // namespace
 
 void import_pad(Node& node) {
-  pad(node, node.index_operand(1),
-      node.opset() >= 18 ? node.optional_index_operand(3) : ir::no_value);
+  pad(node, node.index_operand(1), node.opset() >= 18 ? node.optional_index_operand(3) : no_value);
 }
 
 // Of ONNX Runtime: the pads may be a row of a matrix.
 void import_runtime_pad(Node& node) {
-  pad(node, node.reshaped(node.index_operand(1), {node.index_vector({-1})}), ir::no_value);
+  pad(node, node.reshaped(node.index_operand(1), {node.index_vector({-1})}), no_value);
 }
 
 // Dims of the axes become what input 1 says: by half of the difference at each end, and what is
 // left over at the other one.
 void import_center_crop_pad(Node& node) {
-  const ValueId x = node.operand(0), wanted = node.index_operand(1);
+  const Value x = node.operand(0), wanted = node.index_operand(1);
   const auto rank = static_cast<std::int64_t>(node.rank(x));
-  std::vector<std::int64_t> axes;
+  Ints axes;
   for (std::int64_t i = 0; i < rank; ++i) axes.push_back(i);
   if (const auto given = node.optional_integers("axes")) {
     axes.clear();
@@ -262,33 +244,28 @@ void import_center_crop_pad(Node& node) {
   if (count && *count != static_cast<std::int64_t>(axes.size())) {
     node.malformed("takes {} extents as input 1, got {}", axes.size(), *count);
   }
-  const ValueId chosen = node.index_vector(axes);
-  const ValueId now =
-      node.emit(Op::gather, {node.emit(Op::shape_of, {x}), chosen}, {{"axis", std::int64_t{0}}});
-  const ValueId added = node.emit(Op::sub, {wanted, now});
-  const ValueId before = binary(node, Op::div, added, 2);
-  node.output(0, node.emit(Op::dyn_pad, {x, node.scalar(node.dtype(), 0), before,
-                                         node.emit(Op::sub, {added, before}), chosen}));
+  const Value chosen = node.index_vector(axes);
+  const Value now = gather(shape_of(x), chosen, 0);
+  const Value added = wanted - now;
+  const Value before = binary(node, Op::div, added, 2);
+  node.output(
+      0, node.emit(Op::dyn_pad, {x, node.scalar(node.dtype(), 0), before, added - before, chosen}));
 }
 
 void import_pad_attributes(Node& node) {
   const std::string mode = pad_mode(node);
-  const std::vector<std::int64_t> pads = node.integers("pads");
+  const Ints pads = node.integers("pads");
   if (pads.size() % 2 != 0) node.malformed("takes an even number of pads, got {}", pads.size());
   const auto half = pads.begin() + static_cast<std::ptrdiff_t>(pads.size() / 2);
-  const std::vector<std::int64_t> before(pads.begin(), half), after(half, pads.end());
-  const ValueId value = node.scalar(node.dtype(), node.real("value", 0));
+  const Ints before(pads.begin(), half), after(half, pads.end());
+  const Value value = node.scalar(node.dtype(), node.real("value", 0));
   node.output(0, node.emit(Op::pad, {node.operand(0), value},
                            {{"before", before}, {"after", after}, {"mode", mode}}));
 }
 
 void import_bit_shift(Node& node) {
   node.check_same_dtypes();
-  const std::string direction = node.string("direction", "");
-  if (direction != "LEFT" && direction != "RIGHT") {
-    node.malformed("takes 'LEFT' or 'RIGHT' as attribute 'direction', got {}",
-                   quoted_name(direction));
-  }
+  const std::string direction = node.one_of({"LEFT", "RIGHT"}, "direction", "");
   node.output(0,
               node.emit(direction == "LEFT" ? Op::shift_left : Op::shift_right, node.operands()));
 }

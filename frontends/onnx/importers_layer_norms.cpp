@@ -4,28 +4,24 @@
 #include "frontends/onnx/activation_names.h"
 #include "frontends/onnx/importers.h"
 #include "frontends/onnx/quantisation.h"
-#include "frontends/sizes.h"
 
 namespace anydim::frontends {
-
-using ir::no_value;
 
 namespace {
 
 // The dims from `axis` on, as a tensor: the rank is known only to inference.
-ValueId axes_from(Node& node, ValueId x, std::int64_t axis) {
+Value axes_from(Node& node, Value x, std::int64_t axis) {
   if (axis < 0) {
-    std::vector<std::int64_t> axes;
+    Ints axes;
     for (std::int64_t i = axis; i < 0; ++i) axes.push_back(i);
     return node.index_vector(std::move(axes));
   }
-  const ValueId rank =
-      node.emit(Op::reduce_sum, {node.emit(Op::shape_of, {node.emit(Op::shape_of, {x})})});
-  const ValueId first = node.scalar(DType::I64, static_cast<double>(axis));
+  const Value rank = node.emit(Op::reduce_sum, {shape_of(shape_of(x))});
+  const Value first = node.scalar(DType::I64, static_cast<double>(axis));
   return node.emit(Op::dyn_arange, {first, rank, node.scalar(DType::I64, 1)});
 }
 
-ValueId mean_over(Node& node, ValueId x, ValueId axes) {
+Value mean_over(Node& node, Value x, Value axes) {
   return node.emit(Op::dyn_reduce_mean, {x, axes},
                    {{"keepdims", std::int64_t{1}}, {"empty_keeps", std::int64_t{1}}});
 }
@@ -37,39 +33,37 @@ std::int64_t first_axis(Node& node) {
 }
 
 // 1 / sqrt(mean square + epsilon)
-ValueId inverse_root(Node& node, ValueId squares, double epsilon) {
-  const DType dtype = node.dtype(squares);
-  const ValueId deviation =
-      node.emit(Op::sqrt, {node.emit(Op::add, {squares, node.scalar(dtype, epsilon)})});
+Value inverse_root(Node& node, Value squares, double epsilon) {
+  const Value deviation = sqrt(squares + epsilon);
   return node.emit(Op::reciprocal, {deviation});
 }
 
 // Mean and 1 / sqrt(variance + epsilon) over the dims from `axis` on, which ONNX offers as further
 // outputs, always in f32.
-void output_moments(Node& node, ValueId x, std::int64_t axis, double epsilon) {
+void output_moments(Node& node, Value x, std::int64_t axis, double epsilon) {
   const DType dtype = computed_in(node.dtype(x));
   x = node.cast(x, dtype);
-  const ValueId axes = axes_from(node, x, axis);
-  const ValueId mean = mean_over(node, x, axes);
-  const ValueId centred = node.emit(Op::sub, {x, mean});
-  const ValueId variance = mean_over(node, node.emit(Op::mul, {centred, centred}), axes);
+  const Value axes = axes_from(node, x, axis);
+  const Value mean = mean_over(node, x, axes);
+  const Value centred = x - mean;
+  const Value variance = mean_over(node, centred * centred, axes);
   node.output(1, node.cast(mean, DType::F32));
   node.output(2, node.cast(inverse_root(node, variance, epsilon), DType::F32));
 }
 
 struct RootNormalised {
-  ValueId y, inverse;
+  Value y, inverse;
 };
 
 // x / sqrt(mean(x^2) + epsilon) * scale, the first factor computed in f32 or wider.
-RootNormalised root_normalised(Node& node, ValueId x, ValueId scale, std::int64_t axis,
+RootNormalised root_normalised(Node& node, Value x, Value scale, std::int64_t axis,
                                double epsilon) {
   const DType computed = computed_in(node.dtype(x));
-  const ValueId wide = node.cast(x, computed);
-  const ValueId inverse = inverse_root(
-      node, mean_over(node, node.emit(Op::mul, {wide, wide}), axes_from(node, x, axis)), epsilon);
-  const ValueId normal = node.cast(node.emit(Op::mul, {wide, inverse}), node.dtype(scale));
-  return {node.emit(Op::mul, {normal, scale}), inverse};
+  const Value wide = node.cast(x, computed);
+  const Value inverse =
+      inverse_root(node, mean_over(node, wide * wide, axes_from(node, x, axis)), epsilon);
+  const Value normal = node.cast(wide * inverse, node.dtype(scale));
+  return {normal * scale, inverse};
 }
 
 // ONNX Runtime's operators have this default.
@@ -79,28 +73,25 @@ double runtime_epsilon(Node& node) {
   return epsilon;
 }
 
-ValueId sum_of(Node& node, ValueId a, ValueId b) {
-  return b == no_value ? a : node.emit(Op::add, {a, b});
-}
+Value sum_of(Value a, Value b) { return b == no_value ? a : a + b; }
 
 // An operand, or what was gathered from it, as real numbers.
-using Real = std::function<ValueId(std::size_t operand, ValueId value)>;
+using Real = std::function<Value(std::size_t operand, Value value)>;
 
 // Rows of the tables of words, positions and segments, added and normalised; and how many tokens of
 // each text the mask leaves.
-void embed_layer_normalization(Node& node, ValueId position, const Real& real) {
+void embed_layer_normalization(Node& node, Value position, const Real& real) {
   const double epsilon = runtime_epsilon(node);
-  const ValueId words = node.index_operand(0);
+  const Value words = node.index_operand(0);
   if (position == no_value) position = node.with_axes(node.positions(node.dim_of(words, 1)), {0});
-  const auto rows = [&](std::size_t table, ValueId indices) {
-    return real(table,
-                node.emit(Op::gather, {node.operand(table), indices}, {{"axis", std::int64_t{0}}}));
+  const auto rows = [&](std::size_t table, Value indices) {
+    return real(table, gather(node.operand(table), indices, 0));
   };
-  ValueId sum = node.emit(Op::add, {rows(2, words), rows(3, position)});
+  Value sum = rows(2, words) + rows(3, position);
   if (node.has_operand(1) != node.has_operand(4)) {
     node.malformed("takes segment_ids and segment_embedding together, got one of them");
   }
-  if (node.has_operand(1)) sum = node.emit(Op::add, {sum, rows(4, node.index_operand(1))});
+  if (node.has_operand(1)) sum = sum + rows(4, node.index_operand(1));
   const ir::Attributes attributes{{"axis", std::int64_t{-1}}, {"epsilon", epsilon}};
   node.output(0, node.emit(Op::layer_norm,
                            {sum, real(5, node.operand(5)), real(6, node.operand(6))}, attributes));
@@ -109,14 +100,12 @@ void embed_layer_normalization(Node& node, ValueId position, const Real& real) {
   if (!node.wants_output(1)) return;
   if (counted == 0) node.malformed("has mask_index_type = 0 (none) and an output 1 (mask_index)");
   if (!node.has_operand(7)) {
-    const ValueId batch = node.dim_of(words, 0);
+    const Value batch = node.dim_of(words, 0);
     node.output(1, node.emit(Op::dyn_full, {node.scalar(DType::I32, 0), batch}));
     return;
   }
-  const ValueId ones = node.cast(
-      node.emit(Op::equal, {node.operand(7), node.scalar(node.dtype(node.operand(7)), 1)}),
-      DType::I32);
-  node.output(1, node.emit(Op::reduce_sum, {ones}, {{"axes", std::vector<std::int64_t>{1}}}));
+  const Value ones = node.cast(equal(node.operand(7), 1), DType::I32);
+  node.output(1, node.emit(Op::reduce_sum, {ones}, {{"axes", Ints{1}}}));
 }
 
 }  // namespace
@@ -149,29 +138,25 @@ void import_rms_normalization(Node& node) {
 // Of ONNX Runtime: groups of as many elements of a row as the scale has, times a gate, in f32.
 void import_gated_rms_norm(Node& node) {
   node.check_same_dtypes();
-  const std::string name = node.string("activation", "silu");
-  if (name != "silu" && name != "swish" && name != "sigmoid")
-    node.malformed("takes 'silu', 'swish' or 'sigmoid' as attribute 'activation', got {}",
-                   quoted_name(name));
+  const std::string name = node.one_of({"silu", "swish", "sigmoid"}, "activation", "silu");
   const double epsilon = node.real("epsilon", 1e-5);
-  const ValueId x = node.operand(0), scale = node.operand(1);
+  const Value x = node.operand(0), scale = node.operand(1);
   node.check_same_shape(2, "gate", x, "input 0");
-  const auto wide = [&](ValueId value) { return node.cast(value, DType::F32); };
-  const ValueId size = node.dim_of(scale, 0), flat = node.index_vector({-1});
-  const ValueId groups =
+  const auto wide = [&](Value value) { return node.cast(value, DType::F32); };
+  const Value size = node.dim_of(scale, 0), flat = node.index_vector({-1});
+  const Value groups =
       node.same_extent(x, -1, scale, 0) ? wide(x) : node.reshaped(wide(x), {flat, size});
-  const ValueId y = root_normalised(node, groups, wide(scale), -1, epsilon).y;
-  const ValueId back = node.emit(Op::dyn_reshape, {y, node.emit(Op::shape_of, {x})});
-  const ValueId gate = wide(node.operand(2));
-  const ValueId opened = name == "sigmoid" ? node.emit(Op::sigmoid, {gate}) : swish(node, gate);
-  node.output(0, node.cast(node.emit(Op::mul, {back, opened}), node.dtype()));
+  const Value y = root_normalised(node, groups, wide(scale), -1, epsilon).y;
+  const Value back = node.emit(Op::dyn_reshape, {y, shape_of(x)});
+  const Value gate = wide(node.operand(2));
+  const Value opened = name == "sigmoid" ? sigmoid(gate) : swish(gate);
+  node.output(0, node.cast(back * opened, node.dtype()));
 }
 
 void import_skip_layer_normalization(Node& node) {
   node.check_same_dtypes();
   const double epsilon = runtime_epsilon(node);
-  const ValueId sum =
-      sum_of(node, sum_of(node, node.operand(0), node.operand(1)), node.optional_operand(4));
+  const Value sum = sum_of(sum_of(node.operand(0), node.operand(1)), node.optional_operand(4));
   const ir::Attributes attributes{{"axis", std::int64_t{-1}}, {"epsilon", epsilon}};
   node.output(
       0, node.emit(Op::layer_norm, {sum, node.operand(2), node.optional_operand(3)}, attributes));
@@ -183,8 +168,7 @@ void import_skip_rms_normalization(Node& node) {
   node.check_same_dtypes();
   if (node.wants_output(1))
     node.unsupported("gives a mean, which root mean square normalisation does not have");
-  const ValueId sum =
-      sum_of(node, sum_of(node, node.operand(0), node.operand(1)), node.optional_operand(3));
+  const Value sum = sum_of(sum_of(node.operand(0), node.operand(1)), node.optional_operand(3));
   const RootNormalised result =
       root_normalised(node, sum, node.operand(2), -1, runtime_epsilon(node));
   node.output(0, result.y);
@@ -193,18 +177,17 @@ void import_skip_rms_normalization(Node& node) {
 }
 
 void import_embed_layer_normalization(Node& node) {
-  const ValueId position = node.has_operand(8) ? node.index_operand(8) : no_value;
-  embed_layer_normalization(node, position, [](std::size_t, ValueId value) { return value; });
+  const Value position = node.has_operand(8) ? node.index_operand(8) : no_value;
+  embed_layer_normalization(node, position, [](std::size_t, Value value) { return value; });
 }
 
 // The tables and weights, inputs 2 to 6, are of 8-bit integers; their scales and then their zero
 // points are inputs 8 to 17.
 void import_quantised_embed_layer_normalization(Node& node) {
-  embed_layer_normalization(node, no_value, [&](std::size_t operand, ValueId value) {
+  embed_layer_normalization(node, no_value, [&](std::size_t operand, Value value) {
     check_8_bits(node, operand);
-    const ValueId distance = centred(node, value, node.rank_0(node.operand(operand + 11)));
-    return node.emit(Op::mul,
-                     {node.cast(distance, DType::F32), node.rank_0(node.operand(operand + 6))});
+    const Value distance = centred(node, value, node.rank_0(node.operand(operand + 11)));
+    return node.cast(distance, DType::F32) * node.rank_0(node.operand(operand + 6));
   });
 }
 

@@ -10,7 +10,6 @@
 #include "frontends/onnx/importers.h"
 #include "frontends/onnx/ml_scores.h"
 #include "frontends/onnx/tree_ensemble.h"
-#include "frontends/sizes.h"
 
 namespace anydim::frontends {
 
@@ -40,25 +39,23 @@ class Walk {
   }
 
   // The leaves that rows reach: [rows, trees].
-  ValueId leaves() {
-    const ValueId roots = node_.index_vector(trees_.roots);
-    const ValueId rows = node_.dim_of(x_, 0);
-    const ValueId dims = node_.emit(
-        Op::concat, {rows, node_.index_vector({static_cast<std::int64_t>(trees_.roots.size())})},
-        {{"axis", std::int64_t{0}}});
-    ValueId at = node_.emit(Op::dyn_broadcast_to, {roots, dims});
+  Value leaves() {
+    const Value roots = node_.index_vector(trees_.roots);
+    const Value rows = node_.dim_of(x_, 0);
+    const Value dims =
+        concat({rows, node_.index_vector({static_cast<std::int64_t>(trees_.roots.size())})}, 0);
+    Value at = node_.emit(Op::dyn_broadcast_to, {roots, dims});
     // A leaf leads to itself, so questions beyond the last one do no harm.
     if (trees_.depth <= most_unrolled) return asked(at, trees_.depth);
     const std::int64_t rounds = (trees_.depth + each_round - 1) / each_round;
-    Node::Loop loop(node_, node_.scalar(DType::I64, static_cast<double>(rounds)), ir::no_value,
-                    {at});
-    const ValueId reached = asked(loop.carried()[0], each_round);
+    Node::Loop loop(node_, node_.scalar(DType::I64, static_cast<double>(rounds)), no_value, {at});
+    const Value reached = asked(loop.carried()[0], each_round);
     return loop.close({loop.goes_on(), reached})[0];
   }
 
  private:
   template <typename T>
-  ValueId table(DType dtype, T TreeNode::* field) {
+  Value table(DType dtype, T TreeNode::* field) {
     std::vector<std::conditional_t<std::is_floating_point_v<T>, double, std::int64_t>> values;
     for (const TreeNode& each : trees_.nodes) {
       values.push_back(static_cast<typename decltype(values)::value_type>(each.*field));
@@ -66,9 +63,7 @@ class Walk {
     return node_.constant(
         ir::Tensor::of(dtype, {static_cast<std::int64_t>(values.size())}, values));
   }
-  ValueId of(ValueId table, ValueId at) {
-    return node_.emit(Op::gather, {table, at}, {{"axis", std::int64_t{0}}});
-  }
+  Value of(Value table, Value at) { return gather(table, at, 0); }
 
   void check_features() {
     const auto given = node_.extent(x_, 1);
@@ -81,59 +76,57 @@ class Walk {
     }
   }
 
-  ValueId answer(TreeMode mode, ValueId value, ValueId threshold) {
+  Value answer(TreeMode mode, Value value, Value threshold) {
     switch (mode) {
-      case TreeMode::LessEqual: return node_.emit(Op::less_equal, {value, threshold});
-      case TreeMode::Less: return node_.emit(Op::less, {value, threshold});
-      case TreeMode::GreaterEqual: return node_.emit(Op::greater_equal, {value, threshold});
-      case TreeMode::Greater: return node_.emit(Op::greater, {value, threshold});
+      case TreeMode::LessEqual: return value <= threshold;
+      case TreeMode::Less: return value < threshold;
+      case TreeMode::GreaterEqual: return value >= threshold;
+      case TreeMode::Greater: return value > threshold;
       case TreeMode::Member:
-      case TreeMode::Equal: return node_.emit(Op::equal, {value, threshold});
+      case TreeMode::Equal: return equal(value, threshold);
       case TreeMode::NotEqual:
       case TreeMode::Leaf: break;
     }
-    return node_.emit(Op::logical_not, {node_.emit(Op::equal, {value, threshold})});
+    return !equal(value, threshold);
   }
 
-  ValueId asked(ValueId at, std::int64_t questions) {
+  Value asked(Value at, std::int64_t questions) {
     for (std::int64_t i = 0; i < questions; ++i) at = next(at);
     return at;
   }
 
-  ValueId next(ValueId at) {
-    const ValueId value =
+  Value next(Value at) {
+    const Value value =
         node_.emit(Op::gather_elements, {x_, of(features_, at)}, {{"axis", std::int64_t{1}}});
-    const ValueId threshold = of(thresholds_, at);
-    ValueId goes = ir::no_value;
+    const Value threshold = of(thresholds_, at);
+    Value goes = no_value;
     for (const TreeMode mode : modes_) {
-      const ValueId by_mode = answer(mode, value, threshold);
-      if (goes == ir::no_value) {
+      const Value by_mode = answer(mode, value, threshold);
+      if (goes == no_value) {
         goes = by_mode;
         continue;
       }
-      const ValueId is_mode = node_.emit(
-          Op::equal, {of(mode_, at), node_.scalar(DType::I64, static_cast<double>(mode))});
-      goes = node_.emit(Op::where, {is_mode, by_mode, goes});
+      const Value is_mode = equal(of(mode_, at), static_cast<int>(mode));
+      goes = where(is_mode, by_mode, goes);
     }
     if (asks_missing_) {
-      const ValueId missing =
-          node_.emit(Op::logical_and, {node_.emit(Op::is_nan, {value}), of(missing_, at)});
-      goes = node_.emit(Op::logical_or, {goes, missing});
+      const Value missing = node_.emit(Op::is_nan, {value}) & of(missing_, at);
+      goes = goes | missing;
     }
-    return node_.emit(Op::where, {goes, of(yes_, at), of(no_, at)});
+    return where(goes, of(yes_, at), of(no_, at));
   }
 
   Node& node_;
   const TreeEnsemble& trees_;
-  ValueId x_;
-  ValueId features_ = ir::no_value, thresholds_ = ir::no_value, yes_ = ir::no_value,
-          no_ = ir::no_value, mode_ = ir::no_value, missing_ = ir::no_value;
+  Value x_;
+  Value features_ = no_value, thresholds_ = no_value, yes_ = no_value, no_ = no_value,
+        mode_ = no_value, missing_ = no_value;
   std::set<TreeMode> modes_;
   bool asks_missing_ = false;
 };
 
 // What trees say of each target together: [rows, targets].
-ValueId aggregated(Node& node, const TreeEnsemble& trees, Aggregate aggregate) {
+Value aggregated(Node& node, const TreeEnsemble& trees, Aggregate aggregate) {
   const bool extreme = aggregate == Aggregate::Least || aggregate == Aggregate::Largest;
   // A leaf that says nothing of a target takes no part in its extreme.
   constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -147,26 +140,24 @@ ValueId aggregated(Node& node, const TreeEnsemble& trees, Aggregate aggregate) {
     const double held = table.real_at(place);
     table.set_real(place, extreme ? each.weight : held + each.weight);
   }
-  const ValueId said = node.emit(Op::gather, {node.constant(table), Walk(node, trees).leaves()},
-                                 {{"axis", std::int64_t{0}}});
-  const ir::Attributes over_trees{{"axes", std::vector<std::int64_t>{1}},
-                                  {"keepdims", std::int64_t{0}}};
+  const Value said = gather(node.constant(table), Walk(node, trees).leaves(), 0);
+  const ir::Attributes over_trees{{"axes", Ints{1}}, {"keepdims", std::int64_t{0}}};
   switch (aggregate) {
     case Aggregate::Sum: return node.emit(Op::reduce_sum, {said}, over_trees);
     case Aggregate::Average: return node.emit(Op::reduce_mean, {said}, over_trees);
     case Aggregate::Least:
     case Aggregate::Largest: break;
   }
-  const ValueId found = node.emit(aggregate == Aggregate::Least ? Op::reduce_min : Op::reduce_max,
-                                  {said}, over_trees);
-  const ValueId untold = node.emit(Op::equal, {found, node.scalar(trees.dtype, none)});
-  return node.emit(Op::where, {untold, node.scalar(trees.dtype, 0), found});
+  const Value found = node.emit(aggregate == Aggregate::Least ? Op::reduce_min : Op::reduce_max,
+                                {said}, over_trees);
+  const Value untold = equal(found, none);
+  return where(untold, 0, found);
 }
 
-ValueId with_base(Node& node, ValueId scores, DType dtype, const std::vector<double>& base) {
+Value with_base(Node& node, Value scores, DType dtype, const std::vector<double>& base) {
   if (base.empty()) return scores;
-  return node.emit(Op::add, {scores, node.constant(ir::Tensor::of(
-                                         dtype, {static_cast<std::int64_t>(base.size())}, base))});
+  return scores +
+         node.constant(ir::Tensor::of(dtype, {static_cast<std::int64_t>(base.size())}, base));
 }
 
 void check_base(Node& node, const std::vector<double>& base, std::int64_t targets) {
@@ -197,43 +188,34 @@ class TwoClasses {
   }
 
   // Which rows are of the second class, as 0 and 1.
-  ValueId second() {
+  Value second() {
     const bool share = positive_ && scored_[0] != scored_[1];  // a probability, as it stands
-    const ValueId score = scored_[1] ? column(1) : column(0);
-    const ValueId is_second =
-        node_.emit(Op::greater, {score, node_.scalar(DType::F32, share ? 0.5 : 0)});
+    const Value score = scored_[1] ? column(1) : column(0);
+    const Value is_second = score > (share ? 0.5 : 0);
     return node_.without_axes(node_.cast(is_second, DType::I64), {1});
   }
 
-  ValueId transformed(const PostTransform& transform) {
+  Value transformed(const PostTransform& transform) {
     if (scored_[1] || transform.kind() == "PROBIT") return transform.of(scores_, 2);
     const bool logistic = transform.kind() == "LOGISTIC";
-    const ValueId score = logistic ? node_.emit(Op::sigmoid, {column(0)}) : column(0);
-    const ValueId rest = logistic || positive_
-                             ? node_.emit(Op::sub, {node_.scalar(DType::F32, 1), score})
-                             : node_.emit(Op::neg, {score});
-    return node_.emit(Op::concat, {rest, score}, {{"axis", std::int64_t{1}}});
+    const Value score = logistic ? sigmoid(column(0)) : column(0);
+    const Value rest = logistic || positive_ ? 1 - score : -score;
+    return concat({rest, score}, 1);
   }
 
  private:
-  ValueId column(std::int64_t place) { return node_.slice(scores_, 1, place, place + 1); }
+  Value column(std::int64_t place) { return node_.slice(scores_, 1, place, place + 1); }
 
   Node& node_;
   std::array<bool, 2> scored_{};
   bool positive_ = true;  // no weight is negative
-  ValueId scores_ = ir::no_value;
+  Value scores_ = no_value;
 };
 
 Aggregate aggregate_named(Node& node) {
-  constexpr std::array names{"AVERAGE", "SUM", "MIN", "MAX"};
-  const std::string name = node.string("aggregate_function", "SUM");
-  const auto* const found = std::ranges::find(names, name);
-  if (found == names.end()) {
-    node.malformed(
-        "takes 'AVERAGE', 'SUM', 'MIN' or 'MAX' as attribute 'aggregate_function', got {}",
-        quoted_name(name));
-  }
-  return static_cast<Aggregate>(found - names.begin());
+  constexpr std::array<std::string_view, 4> names{"AVERAGE", "SUM", "MIN", "MAX"};
+  const std::string name = node.one_of(names, "aggregate_function", "SUM");
+  return static_cast<Aggregate>(std::ranges::find(names, name) - names.begin());
 }
 
 }  // namespace
@@ -242,8 +224,8 @@ void import_tree_ensemble_regressor(Node& node) {
   const TreeEnsemble trees = read_trees_by_ids(node, "target", node.integer("n_targets", 1));
   const auto base = numbers_of(node, "base_values");
   check_base(node, base, trees.targets);
-  const ValueId said = aggregated(node, trees, aggregate_named(node));
-  const ValueId scores = node.cast(with_base(node, said, trees.dtype, base), DType::F32);
+  const Value said = aggregated(node, trees, aggregate_named(node));
+  const Value scores = node.cast(with_base(node, said, trees.dtype, base), DType::F32);
   node.output(0, PostTransform(node).of(scores, trees.targets));
 }
 
@@ -262,14 +244,14 @@ void import_tree_ensemble_classifier(Node& node) {
     return;
   }
   check_base(node, base, classes);
-  const ValueId scores = node.cast(
+  const Value scores = node.cast(
       with_base(node, aggregated(node, trees, Aggregate::Sum), trees.dtype, base), DType::F32);
   // A class that no leaf speaks of is nobody's.
   std::vector<double> bound(labels.size(), -std::numeric_limits<double>::infinity());
   for (const TreeWeight& each : trees.weights) bound[static_cast<std::size_t>(each.target)] = 0;
   const bool all =
       base.empty() && std::ranges::find_if(bound, [](double b) { return b < 0; }) != bound.end();
-  const ValueId ranked = all ? with_base(node, scores, DType::F32, bound) : scores;
+  const Value ranked = all ? with_base(node, scores, DType::F32, bound) : scores;
   node.output(
       0, labels_at(node, labels, node.emit(Op::arg_max, {ranked}, {{"axis", std::int64_t{1}}})));
   node.output(1, transform.of(scores, classes));
@@ -282,10 +264,10 @@ void import_tree_ensemble(Node& node) {
     node.malformed("takes 0 to 3 as attribute 'aggregate_function', got {}", aggregate);
   }
   const DType dtype = node.dtype();
-  const ValueId said = aggregated(node, trees, static_cast<Aggregate>(aggregate));
+  const Value said = aggregated(node, trees, static_cast<Aggregate>(aggregate));
   const std::int64_t transform = node.integer("post_transform", 0);
   if (transform == 0) return node.output(0, node.cast(said, dtype));
-  const ValueId scores = node.cast(said, DType::F32);
+  const Value scores = node.cast(said, DType::F32);
   node.output(0, node.cast(PostTransform(node, transform).of(scores, trees.targets), dtype));
 }
 

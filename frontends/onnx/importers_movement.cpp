@@ -22,7 +22,7 @@ void emit_gather(Node& node, Op op, std::string_view attribute) {
       0, node.emit(op, node.operands(), {{std::string(attribute), node.integer(attribute, 0)}}));
 }
 
-void output_parts(Node& node, Op op, std::vector<ValueId> operands, ir::Attributes attributes) {
+void output_parts(Node& node, Op op, Values operands, ir::Attributes attributes) {
   const auto parts =
       node.emit_many(op, std::move(operands), std::move(attributes), node.output_count());
   for (std::size_t i = 0; i < parts.size(); ++i) node.output(i, parts[i]);
@@ -32,8 +32,8 @@ void output_parts(Node& node, Op op, std::vector<ValueId> operands, ir::Attribut
 // the model has the rank then that the call gives it; where something reads it, and a call's inputs
 // tell which dims are 1, what follows is read for each of the cases.
 void squeeze_ones(Node& node) {
-  const ValueId value = node.operand(0);
-  std::vector<std::int64_t> ones, open;
+  const Value value = node.operand(0);
+  Ints ones, open;
   bool told_by_inputs = true;
   const auto as_inferred = [&] { node.output(0, node.emit(Op::squeeze, {value})); };
   const auto* const dims = node.dims(value);
@@ -51,18 +51,17 @@ void squeeze_ones(Node& node) {
   if (open.empty() || open.size() > most_open_ones || !told_by_inputs) return as_inferred();
   std::vector<Choice> is_one;
   for (const std::int64_t axis : open) {
-    const ValueId extent = node.rank_0(node.dim_of(value, axis));
-    is_one.push_back({node.emit(Op::equal, {extent, node.scalar(ir::DType::I64, 1)}),
-                      fmt::format("takes dimension {} away, which is 1", axis),
+    const Value extent = node.rank_0(node.dim_of(value, axis));
+    is_one.push_back({equal(extent, 1), fmt::format("takes dimension {} away, which is 1", axis),
                       fmt::format("keeps dimension {}, which is not 1", axis)});
   }
   std::vector<ir::Block> cases;
   for (std::size_t number = 0; number < std::size_t{1} << open.size(); ++number) {
-    std::vector<std::int64_t> gone = ones;
+    Ints gone = ones;
     for (std::size_t i = 0; i < open.size(); ++i)
       if ((number >> (open.size() - 1 - i) & 1) == 0) gone.push_back(open[i]);
     node.open_block({});
-    const ValueId squeezed = gone.empty() ? value : node.without_axes(value, std::move(gone));
+    const Value squeezed = gone.empty() ? value : node.without_axes(value, std::move(gone));
     cases.push_back(node.close_block({squeezed}));
   }
   if (!node.read_apart(std::move(is_one), cases))
@@ -76,7 +75,7 @@ void squeeze_ones(Node& node) {
 
 void import_concat(Node& node) {
   node.check_same_dtypes();
-  node.output(0, node.emit(Op::concat, node.operands(), {{"axis", node.integer("axis")}}));
+  node.output(0, concat(node.operands(), node.integer("axis")));
 }
 
 void import_expand(Node& node) {
@@ -106,22 +105,22 @@ void import_reshape(Node& node) {
 }
 
 void import_slice(Node& node) {
-  std::vector<ValueId> operands{node.operand(0), node.index_operand(1), node.index_operand(2),
-                                node.optional_index_operand(3), node.optional_index_operand(4)};
+  Values operands{node.operand(0), node.index_operand(1), node.index_operand(2),
+                  node.optional_index_operand(3), node.optional_index_operand(4)};
   // How many axes are sliced one of the vectors may tell where others do not.
   std::optional<std::int64_t> count;
   for (std::size_t i = 1; i < operands.size() && !count; ++i)
-    if (operands[i] != ir::no_value) count = node.length(operands[i]);
+    if (operands[i] != no_value) count = node.length(operands[i]);
   // Exporters leave it to the call only where each bound is one element of a vector, itself sliced.
-  const auto may_be_one = [&](ValueId vector) {
-    if (vector == ir::no_value) return true;
+  const auto may_be_one = [&](Value vector) {
+    if (vector == no_value) return true;
     const auto* const dims = node.dims(vector);
     return dims != nullptr && dims->size() == 1 &&
            node.proof_of_one(dims->front()) != ir::Proof::No;
   };
   if (!count && std::all_of(operands.begin() + 1, operands.end(), may_be_one)) count = 1;
   for (std::size_t i = 1; count && i < operands.size(); ++i)
-    if (operands[i] != ir::no_value) operands[i] = node.of_length(operands[i], *count);
+    if (operands[i] != no_value) operands[i] = node.of_length(operands[i], *count);
   node.output(0, node.emit(Op::dyn_strided_slice, std::move(operands)));
 }
 
@@ -198,7 +197,7 @@ void import_unsqueeze(Node& node) {
 
 // Of ONNX Runtime: one axis, of rank 0 or 1.
 void import_expand_dims(Node& node) {
-  const ValueId axis = node.reshaped(node.index_operand(1), {node.index_vector({1})});
+  const Value axis = node.reshaped(node.index_operand(1), {node.index_vector({1})});
   node.output(0, node.emit(Op::dyn_expand_dims, {node.operand(0), axis}));
 }
 

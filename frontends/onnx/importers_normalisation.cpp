@@ -8,46 +8,34 @@ namespace anydim::frontends {
 namespace {
 
 // A parameter a channel, in dims that broadcast to x's.
-ValueId along_channels(Node& node, ValueId parameter, std::size_t rank) {
-  std::vector<std::int64_t> after;
+Value along_channels(Node& node, Value parameter, std::size_t rank) {
+  Ints after;
   for (std::size_t i = 2; i < rank; ++i) after.push_back(static_cast<std::int64_t>(i) - 1);
   return after.empty() ? parameter : node.with_axes(parameter, std::move(after));
 }
 
-std::vector<std::int64_t> axes_from(std::int64_t first, std::size_t rank) {
-  std::vector<std::int64_t> axes;
+Ints axes_from(std::int64_t first, std::size_t rank) {
+  Ints axes;
   for (std::int64_t i = first; i < static_cast<std::int64_t>(rank); ++i) axes.push_back(i);
   return axes;
 }
 
-ValueId mean(Node& node, ValueId x, const std::vector<std::int64_t>& axes) {
-  return node.emit(Op::reduce_mean, {x}, {{"axes", axes}, {"keepdims", std::int64_t{1}}});
-}
-
-ValueId plus(Node& node, ValueId x, double number) {
-  return node.emit(Op::add, {x, node.scalar(node.dtype(x), number)});
-}
+Value mean(Value x, const Ints& axes) { return reduce(Op::reduce_mean, x, axes, true); }
 
 // (x - mean) / sqrt(variance + epsilon)
-ValueId normalised(Node& node, ValueId x, ValueId middle, ValueId variance, double epsilon) {
-  const ValueId deviation = node.emit(Op::sqrt, {plus(node, variance, epsilon)});
-  return node.emit(Op::div, {node.emit(Op::sub, {x, middle}), deviation});
+Value normalised(Value x, Value middle, Value variance, double epsilon) {
+  const Value deviation = sqrt(variance + epsilon);
+  return (x - middle) / deviation;
 }
 
-ValueId normalised_over(Node& node, ValueId x, const std::vector<std::int64_t>& axes,
-                        double epsilon) {
-  const ValueId middle = mean(node, x, axes);
-  const ValueId centred = node.emit(Op::sub, {x, middle});
-  return normalised(node, x, middle, mean(node, node.emit(Op::mul, {centred, centred}), axes),
-                    epsilon);
-}
-
-ValueId scaled_and_moved(Node& node, ValueId x, ValueId scale, ValueId bias) {
-  return node.emit(Op::add, {node.emit(Op::mul, {x, scale}), bias});
+Value normalised_over(Value x, const Ints& axes, double epsilon) {
+  const Value middle = mean(x, axes);
+  const Value centred = x - middle;
+  return normalised(x, middle, mean(centred * centred, axes), epsilon);
 }
 
 // Input 1 has one element for each channel of input 0.
-void hold_channels(Node& node, ValueId x) {
+void hold_channels(Node& node, Value x) {
   if (const auto channels = node.extent(node.operand(1), 0); channels && node.rank(x) > 1)
     node.hold_extent(x, 1, *channels, "input 0");
 }
@@ -59,7 +47,7 @@ void import_batch_normalization(Node& node) {
   const double epsilon = node.real("epsilon", 1e-5), momentum = node.real("momentum", 0.9);
   const bool trains = node.opset() >= 14 && node.flag("training_mode", false);
   if (node.opset() < 9) node.integer("spatial", 1);
-  const ValueId x = node.operand(0);
+  const Value x = node.operand(0);
   const std::size_t rank = node.rank(x);
   hold_channels(node, x);
   const auto channel = [&](std::size_t operand) {
@@ -68,22 +56,20 @@ void import_batch_normalization(Node& node) {
   if (!trains) {
     if (node.wants_output(1))
       node.unsupported("asks for running statistics without training_mode = 1");
-    node.output(0, scaled_and_moved(node, normalised(node, x, channel(3), channel(4), epsilon),
-                                    channel(1), channel(2)));
+    node.output(0, normalised(x, channel(3), channel(4), epsilon) * channel(1) + channel(2));
     return;
   }
-  std::vector<std::int64_t> axes = axes_from(2, rank);
+  Ints axes = axes_from(2, rank);
   axes.insert(axes.begin(), 0);
-  const ValueId middle = mean(node, x, axes);
-  const ValueId centred = node.emit(Op::sub, {x, middle});
-  const ValueId variance = mean(node, node.emit(Op::mul, {centred, centred}), axes);
-  node.output(0, scaled_and_moved(node, normalised(node, x, middle, variance, epsilon), channel(1),
-                                  channel(2)));
-  const auto running = [&](std::size_t operand, ValueId now) {
+  const Value middle = mean(x, axes);
+  const Value centred = x - middle;
+  const Value variance = mean(centred * centred, axes);
+  node.output(0, normalised(x, middle, variance, epsilon) * channel(1) + channel(2));
+  const auto running = [&](std::size_t operand, Value now) {
     const DType dtype = node.dtype(node.operand(operand));
-    const ValueId old = node.emit(Op::mul, {node.operand(operand), node.scalar(dtype, momentum)});
-    const ValueId fresh = node.cast(node.without_axes(now, axes), dtype);
-    return node.emit(Op::add, {old, node.emit(Op::mul, {fresh, node.scalar(dtype, 1 - momentum)})});
+    const Value old = node.operand(operand) * momentum;
+    const Value fresh = node.cast(node.without_axes(now, axes), dtype);
+    return old + fresh * (1 - momentum);
   };
   node.output(1, running(3, middle));
   node.output(2, running(4, variance));
@@ -92,12 +78,12 @@ void import_batch_normalization(Node& node) {
 void import_instance_normalization(Node& node) {
   node.check_same_dtypes();
   const double epsilon = node.real("epsilon", 1e-5);
-  const ValueId x = node.operand(0);
+  const Value x = node.operand(0);
   const std::size_t rank = node.rank(x);
   hold_channels(node, x);
-  const ValueId normal = normalised_over(node, x, axes_from(2, rank), epsilon);
-  node.output(0, scaled_and_moved(node, normal, along_channels(node, node.operand(1), rank),
-                                  along_channels(node, node.operand(2), rank)));
+  const Value normal = normalised_over(x, axes_from(2, rank), epsilon);
+  node.output(0, normal * along_channels(node, node.operand(1), rank) +
+                     along_channels(node, node.operand(2), rank));
 }
 
 namespace {
@@ -112,14 +98,14 @@ void check_groups(Node& node, std::string_view name, std::int64_t groups,
 }
 
 // Channels in groups: x as [N, groups, everything else of a group].
-ValueId normalised_groups(Node& node, ValueId x, std::int64_t groups, double epsilon) {
-  const ValueId grouped =
+Value normalised_groups(Node& node, Value x, std::int64_t groups, double epsilon) {
+  const Value grouped =
       node.reshaped(x, {node.dim_of(x, 0), node.index_vector({groups}), node.index_vector({-1})});
-  return normalised_over(node, grouped, {2}, epsilon);
+  return normalised_over(grouped, {2}, epsilon);
 }
 
-ValueId with_dims_of(Node& node, ValueId value, ValueId x) {
-  return node.emit(Op::dyn_reshape, {value, node.emit(Op::shape_of, {x})});
+Value with_dims_of(Node& node, Value value, Value x) {
+  return node.emit(Op::dyn_reshape, {value, shape_of(x)});
 }
 
 }  // namespace
@@ -129,21 +115,21 @@ void import_group_normalization(Node& node) {
   const double epsilon = node.real("epsilon", 1e-5);
   const std::int64_t groups = node.integer("num_groups");
   if (node.opset() >= 21) node.integer("stash_type", 1);
-  const ValueId x = node.operand(0);
+  const Value x = node.operand(0);
   const std::size_t rank = node.rank(x);
   const auto own = node.extent(x, 1);
   check_groups(node, "num_groups", groups,
                own || node.opset() < 21 ? own : node.extent(node.operand(1), 0));
-  const ValueId normal = normalised_groups(node, x, groups, epsilon);
+  const Value normal = normalised_groups(node, x, groups, epsilon);
   if (node.opset() >= 21) {
-    const ValueId back = with_dims_of(node, normal, x);
-    node.output(0, scaled_and_moved(node, back, along_channels(node, node.operand(1), rank),
-                                    along_channels(node, node.operand(2), rank)));
+    const Value back = with_dims_of(node, normal, x);
+    node.output(0, back * along_channels(node, node.operand(1), rank) +
+                       along_channels(node, node.operand(2), rank));
     return;
   }
   // Before opset 21 scale and bias are one a group.
-  const ValueId moved = scaled_and_moved(node, normal, node.with_axes(node.operand(1), {1}),
-                                         node.with_axes(node.operand(2), {1}));
+  const Value moved =
+      normal * node.with_axes(node.operand(1), {1}) + node.with_axes(node.operand(2), {1});
   node.output(0, with_dims_of(node, moved, x));
 }
 
@@ -151,7 +137,7 @@ namespace {
 
 // Of com.microsoft: images with channels last (or first), scale and bias one a channel in f32, and
 // swish behind.
-void output_group_norm(Node& node, ValueId x) {
+void output_group_norm(Node& node, Value x) {
   const double epsilon = node.real("epsilon", 1e-5);
   const std::int64_t groups = node.integer("groups");
   const std::int64_t activation = node.integer("activation");
@@ -162,16 +148,16 @@ void output_group_norm(Node& node, ValueId x) {
   constexpr std::size_t rank = 4;
   if (node.rank(x) != rank) node.malformed("takes images as input 0, got rank {}", node.rank(x));
   check_groups(node, "groups", groups, node.extent(x, last ? -1 : 1));
-  const auto turned = [&](ValueId value, std::vector<std::int64_t> order) {
-    return last ? node.emit(Op::transpose, {value}, {{"perm", std::move(order)}}) : value;
+  const auto turned = [&](Value value, Ints order) {
+    return last ? transpose(value, std::move(order)) : value;
   };
-  const ValueId image = turned(x, {0, 3, 1, 2});
+  const Value image = turned(x, {0, 3, 1, 2});
   const auto by_channel = [&](std::size_t operand) {
     return along_channels(node, node.cast(node.operand(operand), node.dtype(x)), rank);
   };
-  const ValueId normal = with_dims_of(node, normalised_groups(node, image, groups, epsilon), image);
-  ValueId y = scaled_and_moved(node, normal, by_channel(1), by_channel(2));
-  if (activation == 1) y = node.emit(Op::mul, {y, node.emit(Op::sigmoid, {y})});
+  const Value normal = with_dims_of(node, normalised_groups(node, image, groups, epsilon), image);
+  Value y = normal * by_channel(1) + by_channel(2);
+  if (activation == 1) y = y * sigmoid(y);
   node.output(0, turned(y, {0, 2, 3, 1}));
 }
 
@@ -181,15 +167,15 @@ void import_group_norm(Node& node) { output_group_norm(node, node.operand(0)); }
 
 void import_skip_group_norm(Node& node) {
   const bool last = node.flag("channels_last", true);
-  const ValueId x = node.operand(0);
+  const Value x = node.operand(0);
   // What is added may be one for all places: [N, C].
-  ValueId skip = node.operand(3);
+  Value skip = node.operand(3);
   if (node.rank(skip) == 2)
     skip = last ? node.with_axes(skip, {1, 2}) : node.with_axes(skip, {2, 3});
-  ValueId sum = node.emit(Op::add, {x, skip});
+  Value sum = x + skip;
   if (node.has_operand(4)) {
-    const ValueId bias = node.operand(4);
-    sum = node.emit(Op::add, {sum, last ? bias : along_channels(node, bias, node.rank(x))});
+    const Value bias = node.operand(4);
+    sum = sum + (last ? bias : along_channels(node, bias, node.rank(x)));
   }
   output_group_norm(node, sum);
   node.output(1, sum);
@@ -198,29 +184,24 @@ void import_skip_group_norm(Node& node) {
 void import_lp_normalization(Node& node) {
   const std::int64_t p = node.integer("p", 2);
   if (p != 1 && p != 2) node.malformed("takes 1 or 2 as attribute 'p', got {}", p);
-  const std::vector<std::int64_t> axes{node.integer("axis", -1)};
-  const ValueId x = node.operand(0);
-  const ValueId size = p == 1 ? node.emit(Op::abs, {x}) : node.emit(Op::mul, {x, x});
-  const ValueId sum =
-      node.emit(Op::reduce_sum, {size}, {{"axes", axes}, {"keepdims", std::int64_t{1}}});
-  const ValueId norm = p == 1 ? sum : node.emit(Op::sqrt, {sum});
+  const Ints axes{node.integer("axis", -1)};
+  const Value x = node.operand(0);
+  const Value size = p == 1 ? abs(x) : x * x;
+  const Value sum = reduce(Op::reduce_sum, size, axes, true);
+  const Value norm = p == 1 ? sum : sqrt(sum);
   // What has no length stays 0.
-  const ValueId none = node.scalar(node.dtype(), 0);
-  node.output(0, node.emit(Op::where, {node.emit(Op::equal, {norm, none}), none,
-                                       node.emit(Op::div, {x, norm})}));
+  const Value none = node.scalar(node.dtype(), 0);
+  node.output(0, where(equal(norm, none), none, x / norm));
 }
 
 // (x - E[x]) / (sqrt(E[x^2] - E[x]^2) + 1e-9)
 void import_mean_variance_normalization(Node& node) {
-  const std::vector<std::int64_t> axes =
-      node.optional_integers("axes").value_or(std::vector<std::int64_t>{0, 2, 3});
-  const ValueId x = node.operand(0);
-  const ValueId middle = mean(node, x, axes);
-  const ValueId squares = mean(node, node.emit(Op::mul, {x, x}), axes);
-  const ValueId deviation =
-      node.emit(Op::sqrt, {node.emit(Op::sub, {squares, node.emit(Op::mul, {middle, middle})})});
-  node.output(0,
-              node.emit(Op::div, {node.emit(Op::sub, {x, middle}), plus(node, deviation, 1e-9)}));
+  const Ints axes = node.optional_integers("axes").value_or(Ints{0, 2, 3});
+  const Value x = node.operand(0);
+  const Value middle = mean(x, axes);
+  const Value squares = mean(x * x, axes);
+  const Value deviation = sqrt(squares - middle * middle);
+  node.output(0, (x - middle) / (deviation + 1e-9));
 }
 
 // x / (bias + alpha / size * sum of squares over the neighbouring channels)^beta
@@ -230,25 +211,22 @@ void import_local_response_normalization(Node& node) {
   const std::int64_t size = node.integer("size");
   if (size < 1 || size > 1024)
     node.unsupported("has size = {}; Anydim supports from 1 to 1024", size);
-  const ValueId x = node.operand(0);
+  const Value x = node.operand(0);
   const DType dtype = node.dtype();
-  const auto one = [](std::int64_t value) { return std::vector<std::int64_t>{value}; };
-  const ValueId padded =
-      node.emit(Op::pad, {node.emit(Op::mul, {x, x}), node.scalar(dtype, 0)},
+  const auto one = [](std::int64_t value) { return Ints{value}; };
+  const Value padded =
+      node.emit(Op::pad, {x * x, node.scalar(dtype, 0)},
                 {{"before", one((size - 1) / 2)}, {"after", one(size / 2)}, {"axes", one(1)}});
-  ValueId sum = ir::no_value;
+  Value sum = no_value;
   for (std::int64_t i = 0; i < size; ++i) {
     const std::int64_t end =
         i + 1 == size ? std::numeric_limits<std::int64_t>::max() : i + 1 - size;
-    const ValueId shifted = node.emit(Op::strided_slice, {padded},
-                                      {{"starts", one(i)}, {"ends", one(end)}, {"axes", one(1)}});
-    sum = sum == ir::no_value ? shifted : node.emit(Op::add, {sum, shifted});
+    const Value shifted = node.emit(Op::strided_slice, {padded},
+                                    {{"starts", one(i)}, {"ends", one(end)}, {"axes", one(1)}});
+    sum = sum == no_value ? shifted : sum + shifted;
   }
-  const ValueId share =
-      node.emit(Op::mul, {sum, node.scalar(dtype, alpha / static_cast<double>(size))});
-  node.output(
-      0, node.emit(Op::div,
-                   {x, node.emit(Op::pow, {plus(node, share, bias), node.scalar(dtype, beta)})}));
+  const Value share = sum * (alpha / static_cast<double>(size));
+  node.output(0, x / pow(share + bias, beta));
 }
 
 }  // namespace anydim::frontends

@@ -9,7 +9,7 @@ namespace anydim::frontends {
 namespace {
 
 // x times a real attribute; integers take only whole factors.
-ValueId scaled(Node& node, ValueId x, std::string_view attribute, double factor) {
+Value scaled(Node& node, Value x, std::string_view attribute, double factor) {
   if (factor == 1) return x;
   constexpr double exact_integers = 9007199254740992.0;  // 2^53
   if (!ir::is_float(node.dtype(x)) &&
@@ -17,11 +17,7 @@ ValueId scaled(Node& node, ValueId x, std::string_view attribute, double factor)
     node.unsupported("multiplies integers by {} = {}; Anydim supports only whole numbers there",
                      attribute, factor);
   }
-  return node.emit(Op::mul, {x, node.scalar(node.dtype(x), factor)});
-}
-
-ValueId transposed(Node& node, ValueId x) {
-  return node.emit(Op::transpose, {x}, {{"perm", std::vector<std::int64_t>{1, 0}}});
+  return x * factor;
 }
 
 }  // namespace
@@ -36,36 +32,34 @@ void import_fused_matmul(Node& node) {
   node.check_same_dtypes();
   const auto side = [&](std::size_t operand, std::string_view rows_last,
                         std::string_view batch_last) {
-    const ValueId x = node.operand(operand);
+    const Value x = node.operand(operand);
     const bool swaps = node.flag(rows_last, false), turns = node.flag(batch_last, false);
     const auto rank = static_cast<std::int64_t>(node.rank(x));
     if (rank < 2 || (!swaps && !turns)) return x;  // a vector has nothing to transpose
-    std::vector<std::int64_t> perm;
+    Ints perm;
     for (std::int64_t i = 0; i < rank; ++i) perm.push_back(i);
     if (turns) {
       perm.erase(perm.begin());
       perm.insert(perm.end() - 1, 0);
     }
     if (swaps) std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
-    return node.emit(Op::transpose, {x}, {{"perm", std::move(perm)}});
+    return transpose(x, std::move(perm));
   };
-  const ValueId a = side(0, "transA", "transBatchA"), b = side(1, "transB", "transBatchB");
-  node.output(0, scaled(node, node.emit(Op::matmul, {a, b}), "alpha", node.real("alpha", 1)));
+  const Value a = side(0, "transA", "transBatchA"), b = side(1, "transB", "transBatchB");
+  node.output(0, scaled(node, matmul(a, b), "alpha", node.real("alpha", 1)));
 }
 
 namespace {
 
-ValueId gemm(Node& node) {
+Value gemm(Node& node) {
   node.check_same_dtypes();
   const double alpha = node.real("alpha", 1);
   const double beta = node.real("beta", 1);
-  const ValueId a =
-      node.flag("transA", false) ? transposed(node, node.operand(0)) : node.operand(0);
-  const ValueId b =
-      node.flag("transB", false) ? transposed(node, node.operand(1)) : node.operand(1);
-  const ValueId product = scaled(node, node.emit(Op::matmul, {a, b}), "alpha", alpha);
+  const Value a = node.flag("transA", false) ? transpose(node.operand(0), {1, 0}) : node.operand(0);
+  const Value b = node.flag("transB", false) ? transpose(node.operand(1), {1, 0}) : node.operand(1);
+  const Value product = scaled(node, matmul(a, b), "alpha", alpha);
   if (!node.has_operand(2) || beta == 0) return product;
-  return node.emit(Op::add, {product, scaled(node, node.operand(2), "beta", beta)});
+  return product + scaled(node, node.operand(2), "beta", beta);
 }
 
 }  // namespace
@@ -73,7 +67,7 @@ ValueId gemm(Node& node) {
 void import_gemm(Node& node) { node.output(0, gemm(node)); }
 
 void import_fused_gemm(Node& node) {
-  const ValueId product = gemm(node);
+  const Value product = gemm(node);
   const auto parameter = [&](std::string_view name) {
     return node.has_attribute(name) ? std::optional(node.real(name)) : std::nullopt;
   };
@@ -89,15 +83,15 @@ void import_softmax(Node& node, Op op) {
 }
 
 void import_flattened_softmax(Node& node, Op op) {
-  const ValueId x = node.operand(0);
+  const Value x = node.operand(0);
   const std::int64_t axis = node.integer("axis", 1);
   if (axis == -1) {  // one dim: nothing to flatten
     node.output(0, node.emit(op, {x}, {{"axis", axis}}));
     return;
   }
-  const ValueId flat = node.emit(Op::flatten, {x}, {{"axis", axis}});
-  const ValueId result = node.emit(op, {flat}, {{"axis", std::int64_t{1}}});
-  node.output(0, node.emit(Op::dyn_reshape, {result, node.emit(Op::shape_of, {x})}));
+  const Value flat = node.emit(Op::flatten, {x}, {{"axis", axis}});
+  const Value result = node.emit(op, {flat}, {{"axis", std::int64_t{1}}});
+  node.output(0, node.emit(Op::dyn_reshape, {result, shape_of(x)}));
 }
 
 }  // namespace anydim::frontends

@@ -5,15 +5,13 @@
 
 namespace anydim::frontends {
 
-using ir::no_value;
-
 namespace {
 
 // The dims as numbers; nullopt where one is not known yet.
-std::optional<std::vector<std::int64_t>> known_extents(const Node& node, ValueId value) {
+std::optional<Ints> known_extents(const Node& node, Value value) {
   const std::vector<ir::Dim>* dims = node.dims(value);
   if (dims == nullptr) return std::nullopt;
-  std::vector<std::int64_t> extents;
+  Ints extents;
   for (const ir::Dim& dim : *dims) {
     if (!dim.constant()) return std::nullopt;
     extents.push_back(*dim.constant());
@@ -22,29 +20,28 @@ std::optional<std::vector<std::int64_t>> known_extents(const Node& node, ValueId
 }
 
 // A parameter of every block along an axis as one of every element of x.
-ValueId of_elements(Node& node, ValueId parameter, std::int64_t axis, std::int64_t block,
-                    ValueId x) {
+Value of_elements(Node& node, Value parameter, std::int64_t axis, std::int64_t block, Value x) {
   const auto blocks = known_extents(node, parameter);
   const auto extent = node.extent(x, axis);
   if (!blocks || !extent) {
-    const ValueId each = node.emit(Op::repeat, {parameter}, {{"repeats", block}, {"axis", axis}});
+    const Value each = node.emit(Op::repeat, {parameter}, {{"repeats", block}, {"axis", axis}});
     return node.emit(Op::dyn_strided_slice, {each, node.index_vector({0}), node.dim_of(x, axis),
                                              node.index_vector({axis})});
   }
   // Views, which the kernels that read weights see through.
-  std::vector<std::int64_t> apart = *blocks, joined = *blocks;
+  Ints apart = *blocks, joined = *blocks;
   apart.insert(apart.begin() + axis + 1, block);
   joined[static_cast<std::size_t>(axis)] *= block;
-  const ValueId each =
+  const Value each =
       node.emit(Op::broadcast_to, {node.with_axes(parameter, {axis + 1})}, {{"shape", apart}});
-  const ValueId all = node.emit(Op::reshape, {each}, {{"shape", joined}});
+  const Value all = node.emit(Op::reshape, {each}, {{"shape", joined}});
   return joined[static_cast<std::size_t>(axis)] == *extent ? all
                                                            : node.slice(all, axis, 0, *extent);
 }
 
 }  // namespace
 
-ValueId along_axis(Node& node, ValueId parameter, ValueId x, const Granularity& granularity) {
+Value along_axis(Node& node, Value parameter, Value x, const Granularity& granularity) {
   if (node.rank(parameter) == 0) return parameter;
   const std::size_t rank = node.rank(x);
   if (granularity.block > 0) {
@@ -65,23 +62,22 @@ ValueId along_axis(Node& node, ValueId parameter, ValueId x, const Granularity& 
     node.malformed("has scales of more than one dim and no block_size");
   if (node.length(parameter) == 1) return node.without_axes(parameter, {0});
   const std::size_t here = node.axis(granularity.axis, rank);
-  std::vector<std::int64_t> after;
+  Ints after;
   for (std::size_t i = here + 1; i < rank; ++i)
     after.push_back(static_cast<std::int64_t>(i - here));
   return after.empty() ? parameter : node.with_axes(parameter, std::move(after));
 }
 
-ValueId quantised(Node& node, ValueId x, ValueId scale, ValueId zero_point, const ElementType& to,
-                  bool saturate) {
+Value quantised(Node& node, Value x, Value scale, Value zero_point, const ElementType& to,
+                bool saturate) {
   const bool real = to.narrow && to.narrow->real;
-  ValueId scaled = node.emit(Op::div, {x, scale});
-  if (!real) scaled = node.emit(Op::round, {scaled});
-  if (zero_point != ir::no_value)
-    scaled = node.emit(Op::add, {scaled, node.cast(zero_point, node.dtype(x))});
+  Value scaled = x / scale;
+  if (!real) scaled = round(scaled);
+  if (zero_point != no_value) scaled = scaled + node.cast(zero_point, node.dtype(x));
   return real ? converted(node, scaled, to, saturate) : saturated(node, scaled, to);
 }
 
-ValueId quantised(Node& node, ValueId x, ValueId scale, ValueId zero_point, DType to) {
+Value quantised(Node& node, Value x, Value scale, Value zero_point, DType to) {
   return quantised(node, x, scale, zero_point, element_type_of(to), true);
 }
 
@@ -91,22 +87,21 @@ void check_8_bits(const Node& node, std::size_t operand) {
     node.malformed("takes i8 or u8 as input {}, got {}", operand, ir::name_of(dtype));
 }
 
-ValueId centred(Node& node, ValueId x, ValueId zero_point) {
-  const ValueId wide = node.cast(x, DType::I32);
-  return zero_point == ir::no_value ? wide
-                                    : node.emit(Op::sub, {wide, node.cast(zero_point, DType::I32)});
+Value centred(Node& node, Value x, Value zero_point) {
+  const Value wide = node.cast(x, DType::I32);
+  return zero_point == no_value ? wide : wide - node.cast(zero_point, DType::I32);
 }
 
 namespace {
 
-ValueId along_rows(Node& node, ValueId parameter) {
+Value along_rows(Node& node, Value parameter) {
   return node.rank(parameter) == 0 || node.length(parameter) == 1 ? parameter
                                                                   : node.with_axes(parameter, {1});
 }
 
 void check_quantised(const Node& node, std::size_t index) {
   if (!node.has_operand(index)) return;
-  const ValueId value = node.operand(index);
+  const Value value = node.operand(index);
   if (!ir::is_integer(node.dtype(value)) && !node.element_type_of(value).narrow) {
     node.malformed("takes integers or floats of at most 8 bits as input {}, got {}", index,
                    ir::name_of(node.dtype(value)));
@@ -136,9 +131,9 @@ void quantize_linear(Node& node, const Granularity& granularity, std::optional<D
   check_quantised(node, 2);
   const bool real = ir::is_float(node.dtype());
   const DType computed = precision.value_or(real ? node.dtype(node.operand(1)) : DType::F32);
-  const ValueId x = node.cast(node.operand(0), computed);
-  const ValueId scale = along_axis(node, node.cast(node.operand(1), computed), x, granularity);
-  const ValueId zero =
+  const Value x = node.cast(node.operand(0), computed);
+  const Value scale = along_axis(node, node.cast(node.operand(1), computed), x, granularity);
+  const Value zero =
       node.has_operand(2) ? along_axis(node, node.operand(2), x, granularity) : no_value;
   const ElementType& to = node.has_operand(2) ? node.element_type_of(node.operand(2))
                           : output != nullptr ? *output
@@ -151,16 +146,13 @@ void quantize_linear(Node& node, const Granularity& granularity, std::optional<D
 
 void dequantize_linear(Node& node, const Granularity& granularity, std::optional<DType> output) {
   check_quantised(node, 0);
-  const ValueId x = node.operand(0);
-  const ValueId zero =
+  const Value x = node.operand(0);
+  const Value zero =
       node.has_operand(2) ? along_axis(node, node.operand(2), x, granularity) : no_value;
   const DType dtype = output.value_or(node.dtype(node.operand(1)));
   // Floats have a zero point of 0.
-  const ValueId distance =
-      node.cast(ir::is_float(node.dtype(x)) ? x : centred(node, x, zero), dtype);
-  node.output(
-      0, node.emit(Op::mul, {distance,
-                             node.cast(along_axis(node, node.operand(1), x, granularity), dtype)}));
+  const Value distance = node.cast(ir::is_float(node.dtype(x)) ? x : centred(node, x, zero), dtype);
+  node.output(0, distance * node.cast(along_axis(node, node.operand(1), x, granularity), dtype));
 }
 
 }  // namespace
@@ -185,15 +177,13 @@ void import_runtime_dequantize_linear(Node& node) {
   dequantize_linear(node, {.axis = node.integer("axis", 1)}, std::nullopt);
 }
 
-Quantised quantised_over_range(Node& node, ValueId x) {
-  const ValueId zero = node.scalar(DType::F32, 0), highest = node.scalar(DType::F32, 255);
-  const ValueId top = node.emit(Op::max, {node.emit(Op::reduce_max, {x}), zero});
-  const ValueId bottom = node.emit(Op::min, {node.emit(Op::reduce_min, {x}), zero});
-  const ValueId scale = node.emit(Op::div, {node.emit(Op::sub, {top, bottom}), highest});
-  const ValueId offset = node.emit(Op::div, {node.emit(Op::neg, {bottom}), scale});
-  const ValueId zero_point = node.cast(
-      node.emit(Op::round, {node.emit(Op::min, {node.emit(Op::max, {offset, zero}), highest})}),
-      DType::U8);
+Quantised quantised_over_range(Node& node, Value x) {
+  const Value zero = node.scalar(DType::F32, 0), highest = node.scalar(DType::F32, 255);
+  const Value top = max(node.emit(Op::reduce_max, {x}), zero);
+  const Value bottom = min(node.emit(Op::reduce_min, {x}), zero);
+  const Value scale = (top - bottom) / highest;
+  const Value offset = -bottom / scale;
+  const Value zero_point = node.cast(round(min(max(offset, zero), highest)), DType::U8);
   return {quantised(node, x, scale, zero_point, DType::U8), scale, zero_point};
 }
 
@@ -204,15 +194,15 @@ void import_dynamic_quantize_linear(Node& node) {
   node.output(2, result.zero_point);
 }
 
-ValueId integer_product(Node& node, ValueId a, ValueId a_zero, ValueId b, ValueId b_zero) {
+Value integer_product(Node& node, Value a, Value a_zero, Value b, Value b_zero) {
   if (a_zero != no_value) a_zero = along_rows(node, a_zero);
-  return node.emit(Op::matmul, {centred(node, a, a_zero), centred(node, b, b_zero)});
+  return matmul(centred(node, a, a_zero), centred(node, b, b_zero));
 }
 
-ValueId quantised_product(Node& node, ValueId x, ValueId b, ValueId scale, ValueId zero_point) {
+Value quantised_product(Node& node, Value x, Value b, Value scale, Value zero_point) {
   const Quantised a = quantised_over_range(node, x);
-  const ValueId product = integer_product(node, a.y, a.zero_point, b, zero_point);
-  return node.emit(Op::mul, {node.cast(product, DType::F32), node.emit(Op::mul, {a.scale, scale})});
+  const Value product = integer_product(node, a.y, a.zero_point, b, zero_point);
+  return node.cast(product, DType::F32) * (a.scale * scale);
 }
 
 void import_matmul_integer(Node& node) {
@@ -220,20 +210,20 @@ void import_matmul_integer(Node& node) {
                                  node.optional_operand(3)));
 }
 
-ValueId unpacked(Node& node, ValueId bytes, std::int64_t bits) {
+Value unpacked(Node& node, Value bytes, std::int64_t bits) {
   if (bits == 8) return bytes;
   const auto rank = static_cast<std::int64_t>(node.rank(bytes));
-  const ValueId lowest = node.scalar(DType::U8, static_cast<double>((1 << bits) - 1));
-  std::vector<ValueId> parts;
+  const Value lowest = node.scalar(DType::U8, static_cast<double>((1 << bits) - 1));
+  Values parts;
   for (std::int64_t shift = 0; shift < 8; shift += bits) {
-    const ValueId moved =
+    const Value moved =
         shift == 0 ? bytes
                    : node.emit(Op::shift_right,
                                {bytes, node.scalar(DType::U8, static_cast<double>(shift))});
     parts.push_back(node.with_axes(node.emit(Op::bit_and, {moved, lowest}), {rank}));
   }
-  const ValueId all = node.emit(Op::concat, parts, {{"axis", rank}});
-  std::vector<std::int64_t> shape(static_cast<std::size_t>(rank - 1), 0);
+  const Value all = concat(parts, rank);
+  Ints shape(static_cast<std::size_t>(rank - 1), 0);
   shape.push_back(-1);
   return node.emit(Op::dyn_reshape, {all, node.index_vector(std::move(shape))},
                    {{"zero_copies", std::int64_t{1}}});
@@ -241,9 +231,9 @@ ValueId unpacked(Node& node, ValueId bytes, std::int64_t bits) {
 
 // Inputs: a, its scale and zero point; b likewise; scale and zero point of the result.
 void import_qlinear_matmul(Node& node) {
-  const ValueId scales = node.emit(Op::mul, {along_rows(node, node.operand(1)), node.operand(4)});
-  const ValueId ratio = node.emit(Op::div, {node.operand(6), scales});
-  const ValueId product = node.cast(
+  const Value scales = along_rows(node, node.operand(1)) * node.operand(4);
+  const Value ratio = node.operand(6) / scales;
+  const Value product = node.cast(
       integer_product(node, node.operand(0), node.operand(2), node.operand(3), node.operand(5)),
       node.dtype(ratio));
   node.output(0, quantised(node, product, ratio, node.operand(7), node.dtype(node.operand(7))));

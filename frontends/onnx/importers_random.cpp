@@ -17,26 +17,26 @@ namespace {
 
 constexpr std::uint64_t golden = 0x9e37'79b9'7f4a'7c15U;
 
-ValueId word(Node& node, std::uint64_t value) {
+Value word(Node& node, std::uint64_t value) {
   return node.constant(ir::Tensor::of(DType::U64, {}, std::vector<std::uint64_t>{value}));
 }
 
 // SplitMix64's finaliser (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
 // https://doi.org/10.1145/2660193.2660195).
-ValueId mixed(Node& node, ValueId bits) {
+Value mixed(Node& node, Value bits) {
   const auto folded = [&](int by) {
     return node.emit(Op::bit_xor,
                      {bits, node.emit(Op::shift_right, {bits, word(node, std::uint64_t(by))})});
   };
-  bits = node.emit(Op::mul, {folded(30), word(node, 0xbf58'476d'1ce4'e5b9U)});
-  bits = node.emit(Op::mul, {folded(27), word(node, 0x94d0'49bb'1331'11ebU)});
+  bits = folded(30) * word(node, 0xbf58'476d'1ce4'e5b9U);
+  bits = folded(27) * word(node, 0x94d0'49bb'1331'11ebU);
   return folded(31);
 }
 
 // `bits` and the next number of the sequence that they stand for.
-ValueId stepped(Node& node, ValueId bits, ValueId steps) {
-  const ValueId distance = node.emit(Op::mul, {node.cast(steps, DType::U64), word(node, golden)});
-  return mixed(node, node.emit(Op::add, {bits, distance}));
+Value stepped(Node& node, Value bits, Value steps) {
+  const Value distance = node.cast(steps, DType::U64) * word(node, golden);
+  return mixed(node, bits + distance);
 }
 
 // What one node draws.
@@ -49,38 +49,30 @@ class Numbers {
 
   // Uniform in [0, 1) in steps of 2^-24 (f64: 2^-53), as f32 or f64, of the dims that a vector
   // gives. `nonzero`: in (0, 1].
-  ValueId uniform(ValueId shape, DType dtype, bool nonzero = false) {
-    const ValueId count =
-        emit(Op::reduce_prod, {shape},
-             {{"axes", std::vector<std::int64_t>{0}}, {"keepdims", std::int64_t{1}}});
-    const ValueId bits = stepped(node_, stream(), node_.positions(count));
+  Value uniform(Value shape, DType dtype, bool nonzero = false) {
+    const Value count = reduce(Op::reduce_prod, shape, {0}, true);
+    const Value bits = stepped(node_, stream(), node_.positions(count));
     const int kept = dtype == DType::F64 ? 53 : 24;
-    ValueId numbers = node_.cast(
-        emit(Op::shift_right, {bits, word(node_, static_cast<std::uint64_t>(64 - kept))}), dtype);
-    if (nonzero) numbers = emit(Op::add, {numbers, node_.scalar(dtype, 1)});
-    numbers = emit(Op::mul, {numbers, node_.scalar(dtype, std::ldexp(1.0, -kept))});
-    return emit(Op::dyn_reshape, {numbers, shape});
+    Value numbers = node_.cast(
+        node_.emit(Op::shift_right, {bits, word(node_, static_cast<std::uint64_t>(64 - kept))}),
+        dtype);
+    if (nonzero) numbers = numbers + 1;
+    return node_.emit(Op::dyn_reshape, {numbers * std::ldexp(1.0, -kept), shape});
   }
 
   // Box and Muller's (https://doi.org/10.1214/aoms/1177706645).
-  ValueId normal(ValueId shape, DType dtype) {
-    const ValueId length = emit(
-        Op::sqrt,
-        {emit(Op::mul, {emit(Op::log, {uniform(shape, dtype, true)}), node_.scalar(dtype, -2)})});
-    const ValueId angle =
-        emit(Op::mul, {uniform(shape, dtype), node_.scalar(dtype, 2 * std::numbers::pi)});
-    return emit(Op::mul, {length, emit(Op::cos, {angle})});
+  Value normal(Value shape, DType dtype) {
+    const Value length = sqrt(log(uniform(shape, dtype, true)) * -2);
+    const Value angle = uniform(shape, dtype) * (2 * std::numbers::pi);
+    return length * node_.emit(Op::cos, {angle});
   }
 
  private:
-  ValueId emit(Op op, std::vector<ValueId> operands, ir::Attributes attributes = {}) {
-    return node_.emit(op, std::move(operands), std::move(attributes));
-  }
   // Where numbers begin that are drawn at once: 64 bits of rank 0.
-  ValueId stream() {
-    ValueId bits = seed_ ? word(node_, *seed_) : node_.cast(node_.random_seed(), DType::U64);
+  Value stream() {
+    Value bits = seed_ ? word(node_, *seed_) : node_.cast(node_.random_seed(), DType::U64);
     bits = stepped(node_, bits, word(node_, node_.random_number()));
-    for (const ValueId round : node_.rounds()) bits = stepped(node_, bits, round);
+    for (const Value round : node_.rounds()) bits = stepped(node_, bits, round);
     return bits;
   }
 
@@ -88,20 +80,18 @@ class Numbers {
   std::optional<std::uint64_t> seed_;
 };
 
-ValueId given_shape(Node& node) {
-  const std::vector<std::int64_t> dims = node.integers("shape");
+Value given_shape(Node& node) {
+  const Ints dims = node.integers("shape");
   for (const std::int64_t dim : dims)
     if (dim < 0) node.malformed("has the dim {} in attribute 'shape'", dim);
   return node.index_vector(dims);
 }
 
-void give_scaled(Node& node, ValueId numbers, double scale, double offset, DType dtype) {
-  const DType computed = node.dtype(numbers);
-  const ValueId scaled = node.emit(Op::mul, {numbers, node.scalar(computed, scale)});
-  node.output(0, node.cast(node.emit(Op::add, {scaled, node.scalar(computed, offset)}), dtype));
+void give_scaled(Node& node, Value numbers, double scale, double offset, DType dtype) {
+  node.output(0, node.cast(numbers * scale + offset, dtype));
 }
 
-void give_real(Node& node, ValueId shape, DType dtype, bool normally) {
+void give_real(Node& node, Value shape, DType dtype, bool normally) {
   if (!ir::is_float(dtype)) node.malformed("gives real numbers, got dtype {}", ir::name_of(dtype));
   if (normally) {
     const double mean = node.real("mean", 0), scale = node.real("scale", 1);
@@ -113,9 +103,8 @@ void give_real(Node& node, ValueId shape, DType dtype, bool normally) {
 }
 
 void give_like(Node& node, bool normally) {
-  const ValueId x = node.operand(0);
-  give_real(node, node.emit(Op::shape_of, {x}), node.element_type("dtype").value_or(node.dtype(x)),
-            normally);
+  const Value x = node.operand(0);
+  give_real(node, shape_of(x), node.element_type("dtype").value_or(node.dtype(x)), normally);
 }
 
 }  // namespace
@@ -131,30 +120,27 @@ void import_random_uniform_like(Node& node) { give_like(node, false); }
 
 // One where a number is below the element, which is how probable that is.
 void import_bernoulli(Node& node) {
-  const ValueId x = node.operand(0);
+  const Value x = node.operand(0);
   const DType dtype = node.element_type("dtype").value_or(node.dtype()),
               computed = computed_in(node.dtype());
-  const ValueId numbers = Numbers(node).uniform(node.emit(Op::shape_of, {x}), computed);
-  node.output(0, node.cast(node.emit(Op::less, {numbers, node.cast(x, computed)}), dtype));
+  const Value numbers = Numbers(node).uniform(shape_of(x), computed);
+  node.output(0, node.cast(numbers < node.cast(x, computed), dtype));
 }
 
 // Classes as probable as exp(x) says, by Gumbel's trick: the greatest of x - log(-log(u)).
 void import_multinomial(Node& node) {
-  const ValueId x = node.operand(0);  // [batch, classes]
+  const Value x = node.operand(0);  // [batch, classes]
   if (const auto rank = node.rank(x); rank != 2)
     node.malformed("takes an input of rank 2, got rank {}", rank);
   const DType dtype = node.element_type("dtype").value_or(DType::I32),
               computed = computed_in(node.dtype());
   const std::int64_t samples = node.integer("sample_size", 1);
   if (samples < 1) node.malformed("has sample_size = {}, expected at least 1", samples);
-  const ValueId shape =
-      node.emit(Op::concat, {node.dim_of(x, 0), node.index_vector({samples}), node.dim_of(x, 1)},
-                {{"axis", std::int64_t{0}}});
-  const auto minus_log = [&](ValueId value) {
-    return node.emit(Op::neg, {node.emit(Op::log, {value})});
-  };
-  const ValueId gumbel = minus_log(minus_log(Numbers(node).uniform(shape, computed, true)));
-  const ValueId scores = node.emit(Op::add, {node.with_axes(node.cast(x, computed), {1}), gumbel});
+  const Value shape =
+      concat({node.dim_of(x, 0), node.index_vector({samples}), node.dim_of(x, 1)}, 0);
+  const auto minus_log = [&](Value value) { return -log(value); };
+  const Value gumbel = minus_log(minus_log(Numbers(node).uniform(shape, computed, true)));
+  const Value scores = node.with_axes(node.cast(x, computed), {1}) + gumbel;
   node.output(0, node.cast(node.emit(Op::arg_max, {scores},
                                      {{"axis", std::int64_t{2}},
                                       {"keepdims", std::int64_t{0}},
@@ -168,7 +154,7 @@ void import_dropout(Node& node) {
     node.ignore_attribute("ratio");
     if (node.operand_count() > 1) node.malformed("takes 1 input before opset 12");
   }
-  const ValueId x = node.operand(0);
+  const Value x = node.operand(0);
   const auto training = node.constant_operand(2), known = node.constant_operand(1);
   if (node.has_operand(2) && node.dtype(node.operand(2)) != DType::Bool)
     node.malformed("takes a bool as input 2 (training_mode)");
@@ -176,7 +162,7 @@ void import_dropout(Node& node) {
                       (training && training->elements() == 1 && training->integer_at(0) == 0) ||
                       (known && known->elements() == 1 && known->real_at(0) == 0);
   const auto all = [&](DType dtype) {
-    return node.emit(Op::dyn_full, {node.scalar(dtype, 1), node.emit(Op::shape_of, {x})});
+    return node.emit(Op::dyn_full, {node.scalar(dtype, 1), shape_of(x)});
   };
   if (infers) {
     node.ignore_attribute("seed");
@@ -188,20 +174,13 @@ void import_dropout(Node& node) {
                             ? std::optional(static_cast<std::uint64_t>(node.integer("seed")))
                             : std::nullopt);
   const DType computed = computed_in(node.dtype());
-  const ValueId ratio = node.has_operand(1) ? node.cast(node.rank_0(node.operand(1)), computed)
-                                            : node.scalar(computed, 0.5);
-  const ValueId trains = node.rank_0(node.operand(2));
-  const ValueId kept =
-      node.emit(Op::logical_or,
-                {node.emit(Op::logical_not, {trains}),
-                 node.emit(Op::greater_equal,
-                           {numbers.uniform(node.emit(Op::shape_of, {x}), computed), ratio})});
-  const ValueId share = node.emit(
-      Op::where,
-      {trains, node.emit(Op::sub, {node.scalar(computed, 1), ratio}), node.scalar(computed, 1)});
-  const ValueId scaled =
-      node.cast(node.emit(Op::div, {node.cast(x, computed), share}), node.dtype());
-  node.output(0, node.emit(Op::where, {kept, scaled, node.scalar(node.dtype(), 0)}));
+  const Value ratio = node.has_operand(1) ? node.cast(node.rank_0(node.operand(1)), computed)
+                                          : node.scalar(computed, 0.5);
+  const Value trains = node.rank_0(node.operand(2));
+  const Value kept = !trains | (numbers.uniform(shape_of(x), computed) >= ratio);
+  const Value share = where(trains, 1 - ratio, 1);
+  const Value scaled = node.cast(node.cast(x, computed) / share, node.dtype());
+  node.output(0, where(kept, scaled, 0));
   if (node.wants_output(1)) node.output(1, kept);
 }
 

@@ -13,8 +13,6 @@ namespace anydim::frontends {
 
 namespace {
 
-using Values = std::vector<ValueId>;
-
 enum class Weights { real, quantised };
 
 // The parts that the three operators share. Within one direction everything is [batch, hidden],
@@ -50,22 +48,20 @@ class Recurrent {
     if (node.has_attribute("activation_alpha")) alphas_ = node.reals("activation_alpha");
     if (node.has_attribute("activation_beta")) betas_ = node.reals("activation_beta");
     x_ = node.operand(0);
-    if (layout_ != 0) x_ = node.emit(Op::transpose, {x_}, {{"perm", ints({1, 0, 2})}});
-    const ValueId shape = node.emit(Op::shape_of, {x_});
-    steps_ =
-        node.emit(Op::gather, {shape, node.scalar(DType::I64, 0)}, {{"axis", std::int64_t{0}}});
-    batch_ = node.emit(Op::strided_slice, {shape},
-                       {{"starts", ints({1})}, {"ends", ints({2})}, {"axes", ints({0})}});
+    if (layout_ != 0) x_ = transpose(x_, {1, 0, 2});
+    const Value shape = shape_of(x_);
+    steps_ = gather(shape, 0, 0);
+    batch_ = node.slice(shape, 0, 1, 2);
     if (node.has_operand(4))
       lengths_ = node.reshaped(node.index_operand(4), {batch_, node.index_vector({1})});
     if (!quantised_) return;
     check_quantised();
-    if (lengths_ != ir::no_value) clear_after_all();
+    if (lengths_ != no_value) clear_after_all();
   }
 
   // From a step's gates (of the input alone, biases added) and states to the next states; the first
   // of them is the step's output.
-  using Cell = std::function<Values(std::int64_t direction, ValueId gates, const Values& states)>;
+  using Cell = std::function<Values(std::int64_t direction, Value gates, const Values& states)>;
   // The biases that are added before the loop: W's and R's, or W's alone where the cell adds R's to
   // something else.
   enum class Added { All, OfInputs };
@@ -77,64 +73,46 @@ class Recurrent {
     for (std::int64_t d = 0; d < directions_; ++d) {
       Values results = run_direction(d, cell);
       for (std::size_t s = 0; s < ends.size(); ++s)
-        ends[s].push_back(node_.emit(Op::expand_dims, {results[s]}, {{"axes", ints({0})}}));
-      ValueId all = results.back();
+        ends[s].push_back(node_.with_axes(results[s], {0}));
+      Value all = results.back();
       if (aligned(d)) {
         all = reversed_sequences(node_, all, node_.index_operand(4));
       } else if (reversed(d)) {
         constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
-        all = node_.emit(Op::strided_slice, {all},
-                         {{"starts", ints({-1})},
-                          {"ends", ints({least})},
-                          {"axes", ints({0})},
-                          {"steps", ints({-1})}});
+        all = node_.slice(all, 0, -1, least, -1);
       }
-      outputs.push_back(node_.emit(Op::expand_dims, {all}, {{"axes", ints({1})}}));
+      outputs.push_back(node_.with_axes(all, {1}));
     }
-    ValueId y = directions_ == 1 ? outputs[0]
-                                 : node_.emit(Op::concat, outputs, {{"axis", std::int64_t{1}}});
-    if (layout_ != 0) y = node_.emit(Op::transpose, {y}, {{"perm", ints({2, 0, 1, 3})}});
+    Value y = directions_ == 1 ? outputs[0] : concat(outputs, 1);
+    if (layout_ != 0) y = transpose(y, {2, 0, 1, 3});
     node_.output(0, y);
     for (std::size_t s = 0; s < ends.size(); ++s) {
-      ValueId end = directions_ == 1 ? ends[s][0]
-                                     : node_.emit(Op::concat, ends[s], {{"axis", std::int64_t{0}}});
-      if (layout_ != 0) end = node_.emit(Op::transpose, {end}, {{"perm", ints({1, 0, 2})}});
+      Value end = directions_ == 1 ? ends[s][0] : concat(ends[s], 0);
+      if (layout_ != 0) end = transpose(end, {1, 0, 2});
       node_.output(s + 1, end);
     }
   }
 
   // What the direction at work reads, made before its loop: R, a column for each row that ONNX
   // gives, biases, peepholes (no_value where they are left out).
-  ValueId weights() const { return recurrent_.columns; }
-  ValueId bias() const { return bias_; }
-  ValueId peepholes() const { return peepholes_; }
-  ValueId transposed(ValueId matrix) {
-    return node_.emit(Op::transpose, {matrix}, {{"perm", ints({1, 0})}});
-  }
+  Value weights() const { return recurrent_.columns; }
+  Value bias() const { return bias_; }
+  Value peepholes() const { return peepholes_; }
+  Value transposed(Value matrix) { return transpose(matrix, {1, 0}); }
   // Parts of `count` times the hidden size along the last axis.
-  Values split(ValueId value, std::size_t count) {
-    return node_.emit_many(
-        Op::split, {value},
-        {{"axis", std::int64_t{-1}}, {"sizes", std::vector<std::int64_t>(count, hidden_)}}, count);
+  Values split(Value value, std::size_t count) {
+    return node_.emit_many(Op::split, {value},
+                           {{"axis", std::int64_t{-1}}, {"sizes", Ints(count, hidden_)}}, count);
   }
   // [first, last) of them.
-  ValueId slice(ValueId value, std::int64_t first, std::int64_t last) {
-    return node_.emit(Op::strided_slice, {value},
-                      {{"starts", ints({first * hidden_})},
-                       {"ends", ints({last * hidden_})},
-                       {"axes", ints({-1})}});
+  Value slice(Value value, std::int64_t first, std::int64_t last) {
+    return node_.slice(value, -1, first * hidden_, last * hidden_);
   }
-  ValueId add(ValueId a, ValueId b) { return node_.emit(Op::add, {a, b}); }
-  ValueId sub(ValueId a, ValueId b) { return node_.emit(Op::sub, {a, b}); }
-  ValueId mul(ValueId a, ValueId b) { return node_.emit(Op::mul, {a, b}); }
-  ValueId product(ValueId a, ValueId b) { return node_.emit(Op::matmul, {a, b}); }
-  ValueId of_state(ValueId h) { return times(h, recurrent_); }  // h R
-  ValueId number(double value) { return node_.scalar(dtype_, value); }
+  Value of_state(Value h) { return times(h, recurrent_); }  // h R
 
   // The activation at `index` among those of a direction, over the clipped value.
-  ValueId activate(std::int64_t direction, std::size_t index, ValueId x, bool clipped = true) {
-    if (clip_ > 0 && clipped)
-      x = node_.emit(Op::max, {node_.emit(Op::min, {x, number(clip_)}), number(-clip_)});
+  Value activate(std::int64_t direction, std::size_t index, Value x, bool clipped = true) {
+    if (clip_ > 0 && clipped) x = max(min(x, clip_), -clip_);
     const std::size_t each = activations_.size() / static_cast<std::size_t>(directions_);
     const std::size_t place = static_cast<std::size_t>(direction) * each + index;
     const auto parameter = [&](const std::vector<double>& given) {
@@ -145,19 +123,19 @@ class Recurrent {
 
  private:
   struct Matrix {
-    ValueId columns, scale = ir::no_value, zero_point = ir::no_value;  // no scale: real numbers
+    Value columns, scale = no_value, zero_point = no_value;  // no scale: real numbers
   };
-  ValueId times(ValueId rows, const Matrix& matrix) {
-    return matrix.scale == ir::no_value
-               ? product(rows, matrix.columns)
+  Value times(Value rows, const Matrix& matrix) {
+    return matrix.scale == no_value
+               ? matmul(rows, matrix.columns)
                : quantised_product(node_, rows, matrix.columns, matrix.scale, matrix.zero_point);
   }
   // W or R of the direction. Quantised ones hold columns already, each or all with a scale.
   Matrix matrix(std::size_t operand, std::int64_t direction) {
-    const ValueId given = part(operand, direction);
+    const Value given = part(operand, direction);
     if (!quantised_) return {transposed(sized(given, 0, gates_ * hidden_))};
     const auto of_columns = [&](std::size_t parameter) {
-      const ValueId value = part(parameter, direction);
+      const Value value = part(parameter, direction);
       return node_.rank(value) == 0 ? value : sized(value, 0, gates_ * hidden_);
     };
     const std::size_t scale = operand == 1 ? 8 : 10;
@@ -178,83 +156,72 @@ class Recurrent {
 
   // Steps after the last that any row has are no part of the range of X.
   void clear_after_all() {
-    const ValueId some =
-        node_.emit(Op::less, {node_.with_axes(node_.positions(node_.dim_of(x_, 0)), {1, 2}),
-                              node_.emit(Op::reduce_max, {lengths_})});
-    x_ = node_.emit(Op::where, {some, x_, number(0)});
+    const Value some = node_.with_axes(node_.positions(node_.dim_of(x_, 0)), {1, 2}) <
+                       node_.emit(Op::reduce_max, {lengths_});
+    x_ = where(some, x_, 0);
   }
 
   // One part that must be the whole: other sizes are refused, where sums below would broadcast
   // them.
-  ValueId sized(ValueId value, std::int64_t axis, std::int64_t extent) {
-    return node_.emit(Op::split, {value}, {{"axis", axis}, {"sizes", ints({extent})}});
+  Value sized(Value value, std::int64_t axis, std::int64_t extent) {
+    return node_.emit(Op::split, {value}, {{"axis", axis}, {"sizes", Ints{extent}}});
   }
   // Row `direction` of an operand, `axis` being [directions].
-  ValueId part(std::size_t operand, std::int64_t direction, std::int64_t axis = 0) {
-    return node_.emit(Op::gather,
-                      {sized(node_.operand(operand), axis, directions_),
-                       node_.scalar(DType::I64, static_cast<double>(direction))},
-                      {{"axis", axis}});
+  Value part(std::size_t operand, std::int64_t direction, std::int64_t axis = 0) {
+    return gather(sized(node_.operand(operand), axis, directions_), direction, axis);
   }
-  static std::vector<std::int64_t> ints(std::vector<std::int64_t> list) { return list; }
   bool reversed(std::int64_t direction) const { return direction == 1 || first_reversed_; }
   // Whether each row starts with its own last step, at once with the others: states of rows that
   // are quantised together have one range.
   bool aligned(std::int64_t direction) const {
-    return quantised_ && reversed(direction) && lengths_ != ir::no_value;
+    return quantised_ && reversed(direction) && lengths_ != no_value;
   }
 
-  ValueId initial_state(std::size_t operand, std::int64_t direction) {
-    const ValueId hidden = node_.index_vector({hidden_});
+  Value initial_state(std::size_t operand, std::int64_t direction) {
+    const Value hidden = node_.index_vector({hidden_});
     if (node_.has_operand(operand)) {
       // The permutation demands two axes: a reshape alone would take any that hold as many
       // elements.
-      const ValueId state =
-          node_.emit(Op::transpose, {part(operand, direction, layout_ != 0 ? 1 : 0)},
-                     {{"perm", ints({0, 1})}});
+      const Value state = transpose(part(operand, direction, layout_ != 0 ? 1 : 0), {0, 1});
       return node_.reshaped(sized(state, -1, hidden_), {batch_, hidden});
     }
-    const ValueId shape = node_.emit(Op::concat, {batch_, hidden}, {{"axis", std::int64_t{0}}});
-    return node_.emit(Op::dyn_full, {number(0), shape});
+    const Value shape = concat({batch_, hidden}, 0);
+    return node_.emit(Op::dyn_full, {node_.scalar(dtype_, 0), shape});
   }
 
   // The states at the end, then every step's output in the order of the loop.
   Values run_direction(std::int64_t direction, const Cell& cell) {
-    ValueId inputs = times(x_, matrix(1, direction));
+    Value inputs = times(x_, matrix(1, direction));
     recurrent_ = matrix(2, direction);
     recurrent_.columns = sized(recurrent_.columns, 0, hidden_);
-    bias_ =
-        node_.has_operand(3) ? sized(part(3, direction), 0, 2 * gates_ * hidden_) : ir::no_value;
-    peepholes_ = node_.has_operand(7) ? sized(part(7, direction), 0, 3 * hidden_) : ir::no_value;
-    if (bias_ != ir::no_value) {
-      ValueId bias = slice(bias_, 0, gates_);
-      if (added_ == Added::All) bias = add(bias, slice(bias_, gates_, 2 * gates_));
-      inputs = add(inputs, bias);
+    bias_ = node_.has_operand(3) ? sized(part(3, direction), 0, 2 * gates_ * hidden_) : no_value;
+    peepholes_ = node_.has_operand(7) ? sized(part(7, direction), 0, 3 * hidden_) : no_value;
+    if (bias_ != no_value) {
+      const Value of_inputs = slice(bias_, 0, gates_);
+      inputs = inputs +
+               (added_ == Added::All ? of_inputs + slice(bias_, gates_, 2 * gates_) : of_inputs);
     }
     if (aligned(direction)) inputs = reversed_sequences(node_, inputs, node_.index_operand(4));
     Values initial;
     for (const std::size_t operand : state_operands_)
       initial.push_back(initial_state(operand, direction));
-    Node::Loop loop(node_, steps_, ir::no_value, initial);
-    const ValueId step =
+    Node::Loop loop(node_, steps_, no_value, initial);
+    const Value step =
         reversed(direction) && !aligned(direction) ? loop.round_from_end() : loop.round();
     const Values states = loop.carried();
     Values read = states;
-    if (quantised_ && lengths_ != ir::no_value) {
+    if (quantised_ && lengths_ != no_value) {
       // The output of a row that has ended, which is 0, belongs to the range, and its state does
       // not.
-      read[0] = node_.emit(Op::where,
-                           {node_.emit(Op::less_equal, {step, lengths_}), states[0], number(0)});
+      read[0] = where(step <= lengths_, states[0], 0);
     }
-    Values next =
-        cell(direction, node_.emit(Op::gather, {inputs, step}, {{"axis", std::int64_t{0}}}), read);
-    ValueId output = next[0];
-    if (lengths_ != ir::no_value) {
+    Values next = cell(direction, gather(inputs, step, 0), read);
+    Value output = next[0];
+    if (lengths_ != no_value) {
       // Rows that have ended keep their states and give zeros.
-      const ValueId within = node_.emit(Op::less, {step, lengths_});
-      output = node_.emit(Op::where, {within, output, number(0)});
-      for (std::size_t s = 0; s < next.size(); ++s)
-        next[s] = node_.emit(Op::where, {within, next[s], states[s]});
+      const Value within = step < lengths_;
+      output = where(within, output, 0);
+      for (std::size_t s = 0; s < next.size(); ++s) next[s] = where(within, next[s], states[s]);
     }
     Values yielded{loop.goes_on()};
     yielded.insert(yielded.end(), next.begin(), next.end());
@@ -281,34 +248,31 @@ class Recurrent {
   double clip_ = 0;
   std::vector<std::string> activations_;
   std::vector<double> alphas_, betas_;
-  Matrix recurrent_{ir::no_value};
-  ValueId bias_ = ir::no_value, peepholes_ = ir::no_value;
-  ValueId x_ = ir::no_value, steps_ = ir::no_value, batch_ = ir::no_value, lengths_ = ir::no_value;
+  Matrix recurrent_{no_value};
+  Value bias_ = no_value, peepholes_ = no_value;
+  Value x_ = no_value, steps_ = no_value, batch_ = no_value, lengths_ = no_value;
 };
 
 void long_short_term_memory(Node& node, Weights weights) {
   Recurrent lstm(node, 4, {"Sigmoid", "Tanh", "Tanh"}, {5, 6}, weights);
   const bool coupled = node.integer("input_forget", 0) != 0;
-  lstm.run(Recurrent::Added::All, [&](std::int64_t direction, ValueId gates, const Values& states) {
-    const ValueId h = states[0], c = states[1];
-    const ValueId sum = lstm.add(gates, lstm.of_state(h));
+  lstm.run(Recurrent::Added::All, [&](std::int64_t direction, Value gates, const Values& states) {
+    const Value h = states[0], c = states[1];
+    const Value sum = gates + lstm.of_state(h);
     const Values part = lstm.split(sum, 4);  // input, output, forget, cell
-    ValueId input = part[0], output = part[1], forget = part[2];
-    const ValueId peepholes = lstm.peepholes();
-    const auto peep = [&](ValueId gate, std::int64_t place, ValueId cell) {
-      return peepholes == ir::no_value
-                 ? gate
-                 : lstm.add(gate, lstm.mul(cell, lstm.slice(peepholes, place, place + 1)));
+    Value input = part[0], output = part[1], forget = part[2];
+    const Value peepholes = lstm.peepholes();
+    const auto peep = [&](Value gate, std::int64_t place, Value cell) {
+      return peepholes == no_value ? gate : gate + cell * lstm.slice(peepholes, place, place + 1);
     };
     input = lstm.activate(direction, 0, peep(input, 0, c));
-    forget =
-        coupled ? lstm.sub(lstm.number(1), input) : lstm.activate(direction, 0, peep(forget, 2, c));
-    const ValueId fresh = lstm.activate(direction, 1, part[3]);
-    const ValueId next = lstm.add(lstm.mul(forget, c), lstm.mul(input, fresh));
+    forget = coupled ? 1 - input : lstm.activate(direction, 0, peep(forget, 2, c));
+    const Value fresh = lstm.activate(direction, 1, part[3]);
+    const Value next = forget * c + input * fresh;
     output = lstm.activate(direction, 0, peep(output, 1, next));
     // ONNX clips what every activation reads, ONNX Runtime what gates do.
     const bool clipped = weights == Weights::real;
-    return Values{lstm.mul(output, lstm.activate(direction, 2, next, clipped)), next};
+    return Values{output * lstm.activate(direction, 2, next, clipped), next};
   });
 }
 
@@ -316,8 +280,8 @@ void long_short_term_memory(Node& node, Weights weights) {
 
 void import_rnn(Node& node) {
   Recurrent rnn(node, 1, {"Tanh"}, {5});
-  rnn.run(Recurrent::Added::All, [&](std::int64_t direction, ValueId gates, const Values& states) {
-    return Values{rnn.activate(direction, 0, rnn.add(gates, rnn.of_state(states[0])))};
+  rnn.run(Recurrent::Added::All, [&](std::int64_t direction, Value gates, const Values& states) {
+    return Values{rnn.activate(direction, 0, gates + rnn.of_state(states[0]))};
   });
 }
 
@@ -325,22 +289,22 @@ void import_gru(Node& node) {
   Recurrent gru(node, 3, {"Sigmoid", "Tanh"}, {5});
   const bool linear_first = node.integer("linear_before_reset", 0) != 0;
   gru.run(
-      Recurrent::Added::OfInputs, [&](std::int64_t direction, ValueId gates, const Values& states) {
-        const ValueId h = states[0], bias = gru.bias();
+      Recurrent::Added::OfInputs, [&](std::int64_t direction, Value gates, const Values& states) {
+        const Value h = states[0], bias = gru.bias();
         const Values input = gru.split(gates, 3);
-        ValueId both = gru.product(h, gru.slice(gru.weights(), 0, 2));
-        if (bias != ir::no_value) both = gru.add(both, gru.slice(bias, 3, 5));
+        Value both = matmul(h, gru.slice(gru.weights(), 0, 2));
+        if (bias != no_value) both = both + gru.slice(bias, 3, 5);
         const Values parts = gru.split(both, 2);
-        const ValueId update = gru.activate(direction, 0, gru.add(input[0], parts[0]));
-        const ValueId reset = gru.activate(direction, 0, gru.add(input[1], parts[1]));
-        const ValueId own = gru.slice(gru.weights(), 2, 3);
-        const auto with_bias = [&](ValueId value) {
-          return bias == ir::no_value ? value : gru.add(value, gru.slice(bias, 5, 6));
+        const Value update = gru.activate(direction, 0, input[0] + parts[0]);
+        const Value reset = gru.activate(direction, 0, input[1] + parts[1]);
+        const Value own = gru.slice(gru.weights(), 2, 3);
+        const auto with_bias = [&](Value value) {
+          return bias == no_value ? value : value + gru.slice(bias, 5, 6);
         };
-        const ValueId carried = linear_first ? gru.mul(reset, with_bias(gru.product(h, own)))
-                                             : with_bias(gru.product(gru.mul(reset, h), own));
-        const ValueId fresh = gru.activate(direction, 1, gru.add(input[2], carried));
-        return Values{gru.add(gru.mul(gru.sub(gru.number(1), update), fresh), gru.mul(update, h))};
+        const Value carried =
+            linear_first ? reset * with_bias(matmul(h, own)) : with_bias(matmul(reset * h, own));
+        const Value fresh = gru.activate(direction, 1, input[2] + carried);
+        return Values{(1 - update) * fresh + update * h};
       });
 }
 

@@ -8,8 +8,8 @@ namespace anydim::frontends {
 namespace {
 
 struct Reduction {
-  std::optional<std::vector<std::int64_t>> axes;  // from the attribute
-  ValueId axes_input = ir::no_value;
+  std::optional<Ints> axes;  // from the attribute
+  Value axes_input = no_value;
   bool keepdims = true;
   bool empty_keeps = false;  // no axes reduce nothing rather than everything
 };
@@ -33,9 +33,9 @@ Reduction read_reduction(Node& node, int axes_input_since = 18) {
   return reduction;
 }
 
-ValueId reduce(Node& node, Op op, ValueId x, const Reduction& reduction, bool keepdims) {
+Value reduce(Node& node, Op op, Value x, const Reduction& reduction, bool keepdims) {
   const std::int64_t keep = keepdims ? 1 : 0;
-  if (reduction.axes_input != ir::no_value) {
+  if (reduction.axes_input != no_value) {
     const auto twin = ir::dynamic_twin(op);
     internal_check(twin.has_value(), "every reduction has a dynamic twin");
     const std::int64_t empty_keeps = reduction.empty_keeps ? 1 : 0;
@@ -48,7 +48,7 @@ ValueId reduce(Node& node, Op op, ValueId x, const Reduction& reduction, bool ke
   return node.emit(op, {x}, std::move(attributes));
 }
 
-ValueId reduce(Node& node, Op op, ValueId x, const Reduction& reduction) {
+Value reduce(Node& node, Op op, Value x, const Reduction& reduction) {
   return reduce(node, op, x, reduction, reduction.keepdims);
 }
 
@@ -58,13 +58,13 @@ DType real_dtype(const Node& node) {
   return ir::is_float(node.dtype()) ? node.dtype() : DType::F64;
 }
 
-ValueId square(Node& node, ValueId x) { return node.emit(Op::mul, {x, x}); }
+Value square(Value x) { return x * x; }
 
 }  // namespace
 
 void import_reduce(Node& node, Op op) {
   const Reduction reduction = read_reduction(node, axes_input_opset(op));
-  const ValueId x = node.operand(0);
+  const Value x = node.operand(0);
   if (node.dtype() != DType::Bool) {
     node.output(0, reduce(node, op, x, reduction));
     return;
@@ -76,43 +76,41 @@ void import_reduce(Node& node, Op op) {
 
 void import_reduce_l1(Node& node) {
   const Reduction reduction = read_reduction(node);
-  node.output(0, reduce(node, Op::reduce_sum, node.emit(Op::abs, {node.operand(0)}), reduction));
+  node.output(0, reduce(node, Op::reduce_sum, abs(node.operand(0)), reduction));
 }
 
 void import_reduce_l2(Node& node) {
   const Reduction reduction = read_reduction(node);
-  const ValueId x = node.cast(node.operand(0), real_dtype(node));
-  const ValueId root =
-      node.emit(Op::sqrt, {reduce(node, Op::reduce_sum, square(node, x), reduction)});
+  const Value x = node.cast(node.operand(0), real_dtype(node));
+  const Value root = sqrt(reduce(node, Op::reduce_sum, square(x), reduction));
   node.output(0, node.cast(root, node.dtype()));
 }
 
 void import_reduce_log_sum(Node& node) {
   const Reduction reduction = read_reduction(node);
-  const ValueId x = node.cast(node.operand(0), real_dtype(node));
-  node.output(
-      0, node.cast(node.emit(Op::log, {reduce(node, Op::reduce_sum, x, reduction)}), node.dtype()));
+  const Value x = node.cast(node.operand(0), real_dtype(node));
+  node.output(0, node.cast(log(reduce(node, Op::reduce_sum, x, reduction)), node.dtype()));
 }
 
 // m + log(sum(exp(x - m))) with m the largest element, so that exp cannot overflow; an infinite m
 // is replaced by 0, because x - m would be NaN.
 void import_reduce_log_sum_exp(Node& node) {
   const Reduction reduction = read_reduction(node);
-  const ValueId x = node.cast(node.operand(0), real_dtype(node));
+  const Value x = node.cast(node.operand(0), real_dtype(node));
   const auto largest = [&](bool keepdims) {
-    const ValueId maximum = reduce(node, Op::reduce_max, x, reduction, keepdims);
-    const ValueId zero = node.scalar(node.dtype(x), 0);
-    return node.emit(Op::where, {node.emit(Op::is_inf, {maximum}), zero, maximum});
+    const Value maximum = reduce(node, Op::reduce_max, x, reduction, keepdims);
+    const Value zero = node.scalar(node.dtype(x), 0);
+    return where(node.emit(Op::is_inf, {maximum}), zero, maximum);
   };
-  const ValueId shifted = node.emit(Op::exp, {node.emit(Op::sub, {x, largest(true)})});
-  const ValueId logarithm = node.emit(Op::log, {reduce(node, Op::reduce_sum, shifted, reduction)});
-  const ValueId sum = node.emit(Op::add, {logarithm, largest(reduction.keepdims)});
+  const Value shifted = exp(x - largest(true));
+  const Value logarithm = log(reduce(node, Op::reduce_sum, shifted, reduction));
+  const Value sum = logarithm + largest(reduction.keepdims);
   node.output(0, node.cast(sum, node.dtype()));
 }
 
 void import_reduce_sum_square(Node& node) {
   const Reduction reduction = read_reduction(node);
-  node.output(0, reduce(node, Op::reduce_sum, square(node, node.operand(0)), reduction));
+  node.output(0, reduce(node, Op::reduce_sum, square(node.operand(0)), reduction));
 }
 
 }  // namespace anydim::frontends

@@ -12,8 +12,6 @@
 
 namespace anydim::frontends {
 
-using ir::no_value;
-
 void refuse_operand(const Node& node, std::size_t index, std::string_view name) {
   if (node.has_operand(index)) node.unsupported("has an input {} ({})", index, name);
 }
@@ -29,18 +27,18 @@ std::int64_t head_count(Node& node, std::string_view name) {
   return heads;
 }
 
-double scale_of(Node& node, ValueId q) {
+double scale_of(Node& node, Value q) {
   const double given = node.real("scale", 0);
   return given != 0 ? given : default_scale(node, q);
 }
 
-void check_both_or_neither(const Node& node, std::string_view first_name, ValueId first,
-                           std::string_view second_name, ValueId second) {
+void check_both_or_neither(const Node& node, std::string_view first_name, Value first,
+                           std::string_view second_name, Value second) {
   if ((first == no_value) == (second == no_value)) return;
   node.malformed("takes {} and {} together, got one of them", first_name, second_name);
 }
 
-void check_cache(const Node& node, std::string_view name, ValueId cache, ValueId fresh) {
+void check_cache(const Node& node, std::string_view name, Value cache, Value fresh) {
   if (cache == no_value) return;
   if (node.rank(cache) != 4) node.malformed("takes rank 4 as {}, got {}", name, node.rank(cache));
   for (const std::int64_t axis : {1, 3}) {
@@ -52,54 +50,40 @@ void check_cache(const Node& node, std::string_view name, ValueId cache, ValueId
   }
 }
 
-void add_bias(Node& node, AttentionParts& parts, ValueId bias) {
+void add_bias(Node& node, AttentionParts& parts, Value bias) {
   if (bias == no_value) return;
   bias = node.cast(bias, node.dtype(parts.q));
-  parts.bias = parts.bias == no_value ? bias : node.emit(Op::add, {parts.bias, bias});
+  parts.bias = parts.bias == no_value ? bias : parts.bias + bias;
 }
 
 namespace {
 
-using Ints = std::vector<std::int64_t>;
-
-ValueId picked(Node& node, ValueId x, std::int64_t index, std::int64_t axis) {
-  return node.emit(Op::gather, {x, node.scalar(DType::I64, static_cast<double>(index))},
-                   {{"axis", axis}});
-}
-
 // What a mask of integers says, as a bias: 0 where a key is seen, else `filter`. By rank: [batch]
 // how many keys are seen, [2 batch] where they end and where they begin, [batch, keys] and [batch,
 // rows, keys] which are seen: 1, others 0.
-ValueId mask_bias(Node& node, ValueId mask, const AttentionParts& parts, double filter) {
-  const ValueId batch = node.dim_of(parts.q, 0), keys = node.dim_of(parts.k, 2),
-                one = node.index_vector({1});
+Value mask_bias(Node& node, Value mask, const AttentionParts& parts, double filter) {
+  const Value batch = node.dim_of(parts.q, 0), keys = node.dim_of(parts.k, 2),
+              one = node.index_vector({1});
   const DType dtype = node.dtype(parts.q);
-  const auto bias = [&](ValueId seen) {
-    return node.emit(Op::where, {seen, node.scalar(dtype, 0), node.scalar(dtype, filter)});
-  };
-  const auto each_batch = [&](ValueId lengths) {
+  const auto bias = [&](Value seen) { return where(seen, node.scalar(dtype, 0), filter); };
+  const auto each_batch = [&](Value lengths) {
     return node.reshaped(node.cast(lengths, DType::I64), {batch, one, one, one});
   };
-  const auto nonzero = [&](ValueId value) {
-    return node.emit(Op::logical_not,
-                     {node.emit(Op::equal, {value, node.scalar(node.dtype(value), 0)})});
-  };
+  const auto nonzero = [&](Value value) { return !equal(value, 0); };
   if (!ir::is_integer(node.dtype(mask)))
     node.malformed("takes integers as mask, got {}", ir::name_of(node.dtype(mask)));
   switch (node.rank(mask)) {
     case 1: {
       const auto entries = node.extent(mask, 0), rows = node.extent(parts.q, 0);
-      const ValueId key = node.positions(keys);
-      if (!entries || !rows || *entries == *rows)
-        return bias(node.emit(Op::less, {key, each_batch(mask)}));
+      const Value key = node.positions(keys);
+      if (!entries || !rows || *entries == *rows) return bias(key < each_batch(mask));
       if (*entries != 2 * *rows)
         node.unsupported("has a mask of {} lengths for {} rows", *entries, *rows);
-      const ValueId ends =
+      const Value ends =
           node.emit(Op::strided_slice, {mask}, {{"starts", Ints{0}}, {"ends", Ints{*rows}}});
-      const ValueId starts = node.emit(Op::strided_slice, {mask},
-                                       {{"starts", Ints{*rows}}, {"ends", Ints{2 * *rows}}});
-      return bias(both(node, node.emit(Op::less, {key, each_batch(ends)}),
-                       node.emit(Op::greater_equal, {key, each_batch(starts)})));
+      const Value starts = node.emit(Op::strided_slice, {mask},
+                                     {{"starts", Ints{*rows}}, {"ends", Ints{2 * *rows}}});
+      return bias(both(key < each_batch(ends), key >= each_batch(starts)));
     }
     case 2:
       if (node.extent(mask, 1) == 1 && node.extent(parts.k, 2) != 1)
@@ -115,13 +99,12 @@ ValueId mask_bias(Node& node, ValueId mask, const AttentionParts& parts, double 
 // Queries see no later keys. ONNX Runtime lets the last query see all, which is the same where each
 // key that is not past has its query. A row that a mask hides whole still prefers keys up to its
 // own, as in ONNX Runtime.
-void add_causal(Node& node, AttentionParts& parts, ValueId fresh_keys, ValueId past_rows) {
-  const ValueId rows = node.dim_of(parts.q, 2), keys = node.dim_of(parts.k, 2);
-  ValueId seen = keys_seen(node, {.causal = true, .offset = past_rows}, rows, keys);
+void add_causal(Node& node, AttentionParts& parts, Value fresh_keys, Value past_rows) {
+  const Value rows = node.dim_of(parts.q, 2), keys = node.dim_of(parts.k, 2);
+  Value seen = keys_seen(node, {.causal = true, .offset = past_rows}, rows, keys);
   if (!node.same_extent(parts.q, 2, fresh_keys, 2)) {
-    const ValueId next = node.emit(Op::add, {node.positions(rows), node.scalar(DType::I64, 1)});
-    seen =
-        node.emit(Op::logical_or, {seen, node.with_axes(node.emit(Op::equal, {next, rows}), {1})});
+    const Value next = node.positions(rows) + 1;
+    seen = seen | node.with_axes(equal(next, rows), {1});
   }
   if (parts.bias == no_value) {
     parts.seen = seen;
@@ -130,12 +113,12 @@ void add_causal(Node& node, AttentionParts& parts, ValueId fresh_keys, ValueId p
   const DType dtype = node.dtype(parts.bias);
   const double least =
       dtype == DType::F16 ? -65504 : -static_cast<double>(std::numeric_limits<float>::max());
-  parts.bias = node.emit(Op::where, {seen, parts.bias, node.scalar(dtype, least)});
+  parts.bias = where(seen, parts.bias, least);
 }
 
 // Attention and QAttention, from the projections of all three.
-void self_attention(Node& node, ValueId projected, const Ints& widths, std::size_t mask,
-                    ValueId past, ValueId attention_bias) {
+void self_attention(Node& node, Value projected, const Ints& widths, std::size_t mask, Value past,
+                    Value attention_bias) {
   const std::int64_t heads = head_count(node, "num_heads");
   refuse_flag(node, "past_present_share_buffer");
   refuse_flag(node, "do_rotary");
@@ -151,13 +134,13 @@ void self_attention(Node& node, ValueId projected, const Ints& widths, std::size
   parts.k = split_heads(node, split[1], heads, "num_heads");
   parts.v = split_heads(node, split[2], heads, "num_heads");
   parts.scale = scale_of(node, parts.q);
-  const ValueId fresh_keys = parts.k;
-  ValueId past_rows = no_value;
+  const Value fresh_keys = parts.k;
+  Value past_rows = no_value;
   if (past != no_value) {
     if (node.rank(past) != 5 || (node.extent(past, 0) && node.extent(past, 0) != 2)) {
       node.malformed("takes a past of [2, batch, num_heads, rows, head size]");
     }
-    const ValueId past_key = picked(node, past, 0, 0), past_value = picked(node, past, 1, 0);
+    const Value past_key = gather(past, 0, 0), past_value = gather(past, 1, 0);
     check_cache(node, "past", past_key, parts.k);
     check_cache(node, "past", past_value, parts.v);
     past_rows = node.dim_of(past, 3);
@@ -165,9 +148,7 @@ void self_attention(Node& node, ValueId projected, const Ints& widths, std::size
     parts.v = after_past(node, past_value, parts.v);
   }
   if (node.wants_output(1)) {
-    node.output(1,
-                node.emit(Op::concat, {node.with_axes(parts.k, {0}), node.with_axes(parts.v, {0})},
-                          {{"axis", std::int64_t{0}}}));
+    node.output(1, concat({node.with_axes(parts.k, {0}), node.with_axes(parts.v, {0})}, 0));
   }
   const double filter = node.real("mask_filter_value", -10000);
   if (node.has_operand(mask)) parts.bias = mask_bias(node, node.operand(mask), parts, filter);
@@ -177,7 +158,7 @@ void self_attention(Node& node, ValueId projected, const Ints& widths, std::size
 }
 
 // Hidden sizes of q, k and v, which together are the columns of the weights.
-Ints hidden_sizes(Node& node, ValueId weights) {
+Ints hidden_sizes(Node& node, Value weights) {
   const auto columns = node.extent(weights, 1);
   const auto given = node.optional_integers("qkv_hidden_sizes");
   if (!given || given->empty()) {
@@ -212,23 +193,23 @@ Ints hidden_sizes(Node& node, ValueId weights) {
 
 void import_runtime_attention(Node& node) {
   refuse_operand(node, 6, "past_sequence_length");
-  const ValueId x = node.operand(0), weights = node.operand(1);
+  const Value x = node.operand(0), weights = node.operand(1);
   if (node.rank(x) != 3) node.malformed("takes rank 3 as input 0, got {}", node.rank(x));
-  ValueId projected = node.emit(Op::matmul, {x, weights});
-  if (node.has_operand(2)) projected = node.emit(Op::add, {projected, node.operand(2)});
+  Value projected = matmul(x, weights);
+  if (node.has_operand(2)) projected = projected + node.operand(2);
   self_attention(node, projected, hidden_sizes(node, weights), 3, node.optional_operand(4),
                  node.optional_operand(5));
 }
 
 // Inputs: x, weights, bias, their scales, the mask, their zero points, the past.
 void import_quantised_attention(Node& node) {
-  const ValueId x = node.operand(0), weights = node.operand(1);
+  const Value x = node.operand(0), weights = node.operand(1);
   if (node.rank(x) != 3) node.malformed("takes rank 3 as input 0, got {}", node.rank(x));
-  const ValueId product =
+  const Value product =
       integer_product(node, x, node.optional_operand(6), weights, node.optional_operand(7));
-  const ValueId scale = node.emit(Op::mul, {node.operand(3), node.operand(4)});
-  const ValueId real = node.emit(Op::mul, {node.cast(product, node.dtype(scale)), scale});
-  self_attention(node, node.emit(Op::add, {real, node.operand(2)}), hidden_sizes(node, weights), 5,
+  const Value scale = node.operand(3) * node.operand(4);
+  const Value real = node.cast(product, node.dtype(scale)) * scale;
+  self_attention(node, real + node.operand(2), hidden_sizes(node, weights), 5,
                  node.optional_operand(8), no_value);
 }
 
@@ -243,12 +224,12 @@ class MultiHead {
     refuse_operand(node_, 9, "cache_indirection");
     read_heads();
     parts_.scale = scale_of(node_, parts_.q);
-    const ValueId past_key = node_.optional_operand(6), past_value = node_.optional_operand(7);
+    const Value past_key = node_.optional_operand(6), past_value = node_.optional_operand(7);
     check_both_or_neither(node_, "past_key", past_key, "past_value", past_value);
     check_cache(node_, "past_key", past_key, parts_.k);
     check_cache(node_, "past_value", past_value, parts_.v);
-    const ValueId fresh_keys = parts_.k,
-                  past_rows = past_key == no_value ? no_value : node_.dim_of(past_key, 2);
+    const Value fresh_keys = parts_.k,
+                past_rows = past_key == no_value ? no_value : node_.dim_of(past_key, 2);
     parts_.k = after_past(node_, past_key, parts_.k);
     parts_.v = after_past(node_, past_value, parts_.v);
     node_.output(1, parts_.k);
@@ -265,21 +246,20 @@ class MultiHead {
 
  private:
   // Part `which` of [batch, rows, heads, parts, size].
-  ValueId packed(ValueId value, std::int64_t which) {
-    return swap_heads_and_rows(node_, picked(node_, value, which, 3));
+  Value packed(Value value, std::int64_t which) {
+    return swap_heads_and_rows(gather(value, which, 3));
   }
 
-  ValueId split(ValueId value) { return split_heads(node_, value, heads_, "num_heads"); }
+  Value split(Value value) { return split_heads(node_, value, heads_, "num_heads"); }
 
   // Adds the elements [first, last) of the projections' bias, where the node has one.
-  ValueId with_bias(ValueId x, std::int64_t first, std::int64_t last) {
+  Value with_bias(Value x, std::int64_t first, std::int64_t last) {
     if (!node_.has_operand(3)) return x;
-    return node_.emit(Op::add, {x, node_.slice(node_.operand(3), -1, first, last)});
+    return x + node_.slice(node_.operand(3), -1, first, last);
   }
 
   void read_heads() {
-    const ValueId q = node_.operand(0), k = node_.optional_operand(1),
-                  v = node_.optional_operand(2);
+    const Value q = node_.operand(0), k = node_.optional_operand(1), v = node_.optional_operand(2);
     const std::size_t rank = node_.rank(q);
     const bool biased = node_.has_operand(3);
     if (k == no_value) {
@@ -320,7 +300,7 @@ class MultiHead {
     }
   }
 
-  void check_packed(ValueId value, std::size_t operand, std::int64_t count) {
+  void check_packed(Value value, std::size_t operand, std::int64_t count) {
     const auto found = node_.extent(value, 3), heads = node_.extent(value, 2);
     if (found && *found != count)
       node_.malformed("has {} parts in dim 3 of input {}, expected {}", *found, operand, count);
@@ -348,7 +328,7 @@ void turn_heads(Node& node, const Angles& angles) {
   const double scale = node.real("scale", 1);
   if (scale != 1) node.unsupported("has scale = {}", scale);
   const bool interleaved = node.flag("interleaved", false);
-  ValueId x = node.operand(0);
+  Value x = node.operand(0);
   const bool flat = node.rank(x) == 3;
   if (!flat && node.rank(x) != 4)
     node.malformed("takes rank 3 or 4 as input 0, got {}", node.rank(x));
@@ -378,25 +358,21 @@ void turn_heads(Node& node, const Angles& angles) {
     node.malformed("has a cos_cache of {} columns for heads of {} elements", *half,
                    size.value_or(0));
   }
-  const ValueId result = rotated(node, x, angles(node, x, node.operand(2)),
-                                 angles(node, x, node.operand(3)), turned, interleaved);
+  const Value result = rotated(node, x, angles(node, x, node.operand(2)),
+                               angles(node, x, node.operand(3)), turned, interleaved);
   node.output(0, flat ? merge_heads(node, result) : result);
-}
-
-ValueId rows_of(Node& node, ValueId table, ValueId positions) {
-  return node.emit(Op::gather, {table, positions}, {{"axis", std::int64_t{0}}});
 }
 
 }  // namespace
 
 void import_runtime_rotary_embedding(Node& node) {
-  turn_heads(node, [](Node& self, ValueId x, ValueId table) {
-    ValueId position = self.index_operand(1);
+  turn_heads(node, [](Node& self, Value x, Value table) {
+    Value position = self.index_operand(1);
     if (self.rank(position) == 1) {  // of the first row
-      position = self.emit(Op::add, {self.reshaped(position, {self.index_vector({1, 1})}),
-                                     self.positions(self.dim_of(x, 2))});
+      position =
+          self.reshaped(position, {self.index_vector({1, 1})}) + self.positions(self.dim_of(x, 2));
     }
-    return rows_of(self, table, position);
+    return gather(table, position, 0);
   });
 }
 
@@ -404,7 +380,7 @@ void import_runtime_rotary_embedding(Node& node) {
 void import_multimodal_rotary_embedding(Node& node) {
   const auto sections = node.integers("mrope_section");
   const std::int64_t layout = node.integer("mrope_layout", 0);
-  const ValueId positions = node.index_operand(1);
+  const Value positions = node.index_operand(1);
   if (node.rank(positions) != 3)
     node.malformed("takes rank 3 as input 1, got {}", node.rank(positions));
   if (const auto streams = node.extent(positions, 0); streams && *streams != 3)
@@ -418,7 +394,7 @@ void import_multimodal_rotary_embedding(Node& node) {
         fmt::join(sections, ", "), columns.value_or(0));
   }
   if (layout != 0 && layout != 1) node.malformed("has mrope_layout = {}; expected 0 or 1", layout);
-  std::vector<std::int64_t> kinds;  // of the columns
+  Ints kinds;  // of the columns
   for (std::int64_t column = 0; column < *columns; ++column) {
     const std::int64_t kind = column % 3;
     if (layout == 0) {
@@ -427,15 +403,14 @@ void import_multimodal_rotary_embedding(Node& node) {
       kinds.push_back(column < 3 * sections[static_cast<std::size_t>(kind)] ? kind : 0);
     }
   }
-  turn_heads(node, [&](Node& self, ValueId, ValueId table) {
-    const ValueId by_column = self.index_vector(kinds);
-    ValueId angles = no_value;
+  turn_heads(node, [&](Node& self, Value, Value table) {
+    const Value by_column = self.index_vector(kinds);
+    Value angles = no_value;
     for (std::int64_t kind = 0; kind < 3; ++kind) {
-      const ValueId its =
-          rows_of(self, table, self.without_axes(self.slice(positions, 0, kind, kind + 1), {0}));
-      const ValueId here =
-          self.emit(Op::equal, {by_column, self.scalar(DType::I64, static_cast<double>(kind))});
-      angles = angles == no_value ? its : self.emit(Op::where, {here, its, angles});
+      const Value its =
+          gather(table, self.without_axes(self.slice(positions, 0, kind, kind + 1), {0}), 0);
+      const Value here = equal(by_column, kind);
+      angles = angles == no_value ? its : where(here, its, angles);
     }
     return angles;
   });
@@ -447,8 +422,7 @@ namespace {
 // buckets of a direction hold one distance each, the others ever more by its logarithm, in f32 as
 // exporters compute it; keys before a query have the first half of a two-sided table, and those
 // after it have none in a one-sided one.
-std::vector<std::int64_t> distance_buckets(std::int64_t buckets, std::int64_t longest,
-                                           bool both_sides) {
+Ints distance_buckets(std::int64_t buckets, std::int64_t longest, bool both_sides) {
   const std::int64_t side = both_sides ? buckets / 2 : buckets, exact = side / 2;
   const float scale = std::log(static_cast<float>(longest) / static_cast<float>(exact));
   const auto bucket_of = [&](std::int64_t distance) {
@@ -457,7 +431,7 @@ std::vector<std::int64_t> distance_buckets(std::int64_t buckets, std::int64_t lo
     return std::min(side - 1,
                     exact + static_cast<std::int64_t>(part * static_cast<float>(side - exact)));
   };
-  std::vector<std::int64_t> found;
+  Ints found;
   for (std::int64_t ahead = -longest; ahead <= longest; ++ahead) {
     if (ahead <= 0) found.push_back(bucket_of(-ahead));
     else found.push_back(both_sides ? side + bucket_of(ahead) : 0);
@@ -468,7 +442,7 @@ std::vector<std::int64_t> distance_buckets(std::int64_t buckets, std::int64_t lo
 }  // namespace
 
 void import_relative_position_bias(Node& node) {
-  const ValueId table = node.operand(0);
+  const Value table = node.operand(0);
   if (node.rank(table) != 2) node.malformed("takes rank 2 as input 0, got {}", node.rank(table));
   const auto buckets = node.extent(table, 0);
   if (!buckets) node.unsupported("has a bias_table whose rows are not known before it runs");
@@ -486,22 +460,17 @@ void import_relative_position_bias(Node& node) {
   const auto positions = [&](std::size_t operand) {
     return node.positions(node.reshaped(node.index_operand(operand), {node.index_vector({1})}));
   };
-  const ValueId ahead =
-      node.emit(Op::sub, {node.with_axes(positions(2), {0}), node.with_axes(positions(1), {1})});
+  const Value ahead = node.with_axes(positions(2), {0}) - node.with_axes(positions(1), {1});
   const auto bound = [&](std::int64_t value) {
     return node.scalar(DType::I64, static_cast<double>(value));
   };
-  const ValueId within =
-      node.emit(Op::min, {node.emit(Op::max, {ahead, bound(-longest)}), bound(longest)});
-  const ValueId bucket =
-      node.emit(Op::gather,
-                {node.index_vector(distance_buckets(*buckets, longest, both_sides)),
-                 node.emit(Op::add, {within, bound(longest)})},
-                {{"axis", std::int64_t{0}}});
+  const Value within = min(max(ahead, bound(-longest)), bound(longest));
+  const Value bucket = gather(node.index_vector(distance_buckets(*buckets, longest, both_sides)),
+                              within + bound(longest), 0);
   // Its shape is (buckets, heads), but heads come one after the other in it.
-  const ValueId by_head =
+  const Value by_head =
       node.reshaped(table, {node.dim_of(table, 1), node.index_vector({*buckets})});
-  const ValueId bias = node.emit(Op::gather, {by_head, bucket}, {{"axis", std::int64_t{1}}});
+  const Value bias = gather(by_head, bucket, 1);
   node.output(0, node.with_axes(bias, {0}));
 }
 

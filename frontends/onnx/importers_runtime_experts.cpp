@@ -12,14 +12,7 @@
 
 namespace anydim::frontends {
 
-using ir::DType;
-using ir::no_value;
-using ir::Op;
-using ir::ValueId;
-
 namespace {
-
-using Ints = std::vector<std::int64_t>;
 
 // The matrix and the bias of all experts for one product; no operand where the operator has none.
 struct Layer {
@@ -36,43 +29,33 @@ class Experts {
 
   void run() {
     check();
-    const ValueId x = node_.operand(0), hidden = node_.dim_of(x, -1);
-    const ValueId rows =
-        node_.cast(node_.reshaped(x, {node_.index_vector({-1}), hidden}), computed_);
+    const Value x = node_.operand(0), hidden = node_.dim_of(x, -1);
+    const Value rows = node_.cast(node_.reshaped(x, {node_.index_vector({-1}), hidden}), computed_);
     const auto [chosen, shares] = choose();  // [rows, k] both
     // Only experts that some row chose are looked at.
-    const ValueId all = node_.positions(node_.index_vector({experts_}));
-    const ValueId asked_for =
-        any(node_.emit(Op::equal, {node_.with_axes(all, {1, 2}), node_.with_axes(chosen, {0})}),
-            {1, 2});
-    const ValueId used = node_.without_axes(node_.emit(Op::nonzero, {asked_for}), {0});
-    const ValueId none =
-        node_.emit(Op::dyn_full, {node_.scalar(computed_, 0), node_.emit(Op::shape_of, {rows})});
+    const Value all = node_.positions(node_.index_vector({experts_}));
+    const Value asked_for =
+        any(equal(node_.with_axes(all, {1, 2}), node_.with_axes(chosen, {0})), {1, 2});
+    const Value used = node_.without_axes(node_.emit(Op::nonzero, {asked_for}), {0});
+    const Value none = node_.emit(Op::dyn_full, {node_.scalar(computed_, 0), shape_of(rows)});
     Node::Loop loop(node_, node_.without_axes(node_.dim_of(used, 0), {0}), no_value, {none});
-    expert_ = node_.emit(Op::gather, {used, loop.round()}, {{"axis", std::int64_t{0}}});
-    const ValueId by_it = node_.emit(Op::equal, {chosen, expert_});
-    const ValueId places =
+    expert_ = gather(used, loop.round(), 0);
+    const Value by_it = equal(chosen, expert_);
+    const Value places =
         node_.without_axes(node_.emit(Op::nonzero, {any(by_it, {1})}), {0});  // of its rows
-    const auto of_them = [&](ValueId value) {
-      return node_.emit(Op::gather, {value, places}, {{"axis", std::int64_t{0}}});
-    };
-    const ValueId share =
-        node_.emit(Op::reduce_sum,
-                   {of_them(node_.emit(Op::where, {by_it, shares, node_.scalar(computed_, 0)}))},
-                   {{"axes", Ints{1}}, {"keepdims", std::int64_t{1}}});
-    const ValueId y = node_.emit(Op::mul, {through(second_, activated(of_them(rows))), share});
-    const ValueId sum =
+    const auto of_them = [&](Value value) { return gather(value, places, 0); };
+    const Value share = reduce(Op::reduce_sum, of_them(where(by_it, shares, 0)), {1}, true);
+    const Value y = through(second_, activated(of_them(rows))) * share;
+    const Value sum =
         node_.emit(Op::scatter_nd, {loop.carried()[0], node_.with_axes(places, {1}), y},
                    {{"reduction", std::string("add")}});
-    const ValueId result = loop.close({loop.goes_on(), sum})[0];
-    node_.output(0, node_.cast(node_.emit(Op::dyn_reshape, {result, node_.emit(Op::shape_of, {x})}),
-                               node_.dtype()));
+    const Value result = loop.close({loop.goes_on(), sum})[0];
+    node_.output(0, node_.cast(node_.emit(Op::dyn_reshape, {result, shape_of(x)}), node_.dtype()));
   }
 
  private:
-  ValueId any(ValueId flags, Ints axes) {
-    return node_.cast(node_.emit(Op::reduce_max, {node_.cast(flags, DType::I32)},
-                                 {{"axes", std::move(axes)}, {"keepdims", std::int64_t{0}}}),
+  Value any(Value flags, Ints axes) {
+    return node_.cast(reduce(Op::reduce_max, node_.cast(flags, DType::I32), std::move(axes), false),
                       DType::Bool);
   }
 
@@ -80,7 +63,7 @@ class Experts {
     if (node_.flag("use_sparse_mixer", false)) node_.unsupported("has use_sparse_mixer = 1");
     if (node_.flag("swiglu_limit_after_activation", false))
       node_.unsupported("has swiglu_limit_after_activation = 1");
-    const ValueId scores = node_.operand(1);
+    const Value scores = node_.operand(1);
     if (node_.rank(scores) != 2)
       node_.malformed("takes rank 2 as input 1, got {}", node_.rank(scores));
     const auto count = node_.extent(scores, 1);
@@ -92,7 +75,7 @@ class Experts {
                       experts_);
     for (const Layer* layer : {&first_, &second_, &third_}) {
       if (!node_.has_operand(layer->weights)) continue;
-      const ValueId weights = node_.operand(layer->weights);
+      const Value weights = node_.operand(layer->weights);
       if (node_.rank(weights) != 3)
         node_.malformed("takes rank 3 as input {}, got {}", layer->weights, node_.rank(weights));
       if (const auto held = node_.extent(weights, 0); held && *held != experts_)
@@ -114,47 +97,44 @@ class Experts {
   }
 
   struct Choice {
-    ValueId experts, shares;
+    Value experts, shares;
   };
   // The highest scores of each row, and how much each counts: its part of all, or of those chosen.
   Choice choose() {
-    const ValueId scores = node_.cast(node_.operand(1), computed_);
+    const Value scores = node_.cast(node_.operand(1), computed_);
     const auto best =
         node_.emit_many(Op::top_k, {scores}, {{"k", chosen_}, {"axis", std::int64_t{-1}}}, 2);
     // Those of quantised experts always count among the chosen, as ONNX Runtime has it on CPUs.
     const bool mixed = mixing_ != 0 && node_.has_operand(mixing_);
     const bool among_chosen =
         node_.flag("normalize_routing_weights", false) || (mixing_ != 0 && !mixed);
-    const auto softmax = [&](ValueId x) {
+    const auto softmax = [&](Value x) {
       return node_.emit(Op::softmax, {x}, {{"axis", std::int64_t{-1}}});
     };
-    const auto taken = [&](ValueId from) {
+    const auto taken = [&](Value from) {
       return node_.emit(Op::gather_elements, {from, best[1]}, {{"axis", std::int64_t{1}}});
     };
     if (!mixed) return {best[1], among_chosen ? softmax(best[0]) : taken(softmax(scores))};
-    ValueId shares = taken(node_.cast(node_.operand(mixing_), computed_));
+    Value shares = taken(node_.cast(node_.operand(mixing_), computed_));
     if (among_chosen) {
-      const ValueId sum =
-          node_.emit(Op::reduce_sum, {shares}, {{"axes", Ints{1}}, {"keepdims", std::int64_t{1}}});
-      shares = node_.emit(Op::div, {shares, sum});
+      const Value sum = reduce(Op::reduce_sum, shares, {1}, true);
+      shares = shares / sum;
     }
     return {best[1], shares};
   }
 
-  ValueId of_expert(std::size_t operand) {
-    return node_.emit(Op::gather, {node_.operand(operand), expert_}, {{"axis", std::int64_t{0}}});
-  }
+  Value of_expert(std::size_t operand) { return gather(node_.operand(operand), expert_, 0); }
 
   // [rows of results, width of the input]
-  ValueId matrix(const Layer& layer) {
-    const ValueId held = of_expert(layer.weights);
+  Value matrix(const Layer& layer) {
+    const Value held = of_expert(layer.weights);
     if (layer.bits == 0) return node_.cast(held, computed_);
-    const ValueId numbers = node_.cast(unpacked(node_, held, layer.bits), computed_);
+    const Value numbers = node_.cast(unpacked(node_, held, layer.bits), computed_);
     const auto half = static_cast<double>(std::int64_t{1} << (layer.bits - 1));
     const bool blocks = block_ > 0;
     // Numbers and what there is one of for a row or for each block of it, along a last axis.
-    ValueId zero = node_.scalar(computed_, half);
-    const ValueId scales = node_.cast(of_expert(layer.scales), computed_);
+    Value zero = node_.scalar(computed_, half);
+    const Value scales = node_.cast(of_expert(layer.scales), computed_);
     if (node_.has_operand(layer.zero_points)) {
       const auto count = node_.extent(scales, -1);
       if (!count) node_.unsupported("has scales of a shape that is not known before it runs");
@@ -163,25 +143,24 @@ class Experts {
           computed_);
       zero = node_.with_axes(zero, {blocks ? 2 : 1});
     }
-    const ValueId scale = node_.with_axes(scales, {blocks ? 2 : 1});
-    const ValueId apart =
+    const Value scale = node_.with_axes(scales, {blocks ? 2 : 1});
+    const Value apart =
         blocks ? node_.reshaped(numbers, {node_.dim_of(numbers, 0), node_.index_vector({-1}),
                                           node_.index_vector({block_})})
                : numbers;
-    const ValueId real = node_.emit(Op::mul, {node_.emit(Op::sub, {apart, zero}), scale});
-    return blocks ? node_.emit(Op::dyn_reshape, {real, node_.emit(Op::shape_of, {numbers})}) : real;
+    const Value real = (apart - zero) * scale;
+    return blocks ? node_.emit(Op::dyn_reshape, {real, shape_of(numbers)}) : real;
   }
 
-  ValueId through(const Layer& layer, ValueId rows) {
-    const ValueId columns = node_.emit(Op::transpose, {matrix(layer)}, {{"perm", Ints{1, 0}}});
-    const ValueId product = node_.emit(Op::matmul, {rows, columns});
-    return node_.has_operand(layer.bias)
-               ? node_.emit(Op::add, {product, node_.cast(of_expert(layer.bias), computed_)})
-               : product;
+  Value through(const Layer& layer, Value rows) {
+    const Value columns = transpose(matrix(layer), {1, 0});
+    const Value product = matmul(rows, columns);
+    return node_.has_operand(layer.bias) ? product + node_.cast(of_expert(layer.bias), computed_)
+                                         : product;
   }
 
-  ValueId activated(ValueId rows) {
-    const ValueId up = through(first_, rows);
+  Value activated(Value rows) {
+    const Value up = through(first_, rows);
     if (activation_ == "swiglu") {
       if (fusion_ == 0) return gated(up, through(third_, rows));
       constexpr std::int64_t end = std::numeric_limits<std::int64_t>::max();
@@ -192,24 +171,22 @@ class Experts {
       }
       return gated(node_.slice(up, 1, 0, end, 2), node_.slice(up, 1, 1, end, 2));
     }
-    const ValueId result = activation_ == "identity" ? up
-                           : activation_ == "gelu"   ? node_.emit(Op::gelu_tanh, {up})
-                           : activation_ == "silu"   ? swish(node_, up)
-                                                     : named_activation(node_, activation_, up,
-                                                                        std::nullopt, std::nullopt);
-    return node_.has_operand(third_.weights) ? node_.emit(Op::mul, {result, through(third_, rows)})
-                                             : result;
+    const Value result = activation_ == "identity" ? up
+                         : activation_ == "gelu"   ? node_.emit(Op::gelu_tanh, {up})
+                         : activation_ == "silu"
+                             ? swish(up)
+                             : named_activation(node_, activation_, up, std::nullopt, std::nullopt);
+    return node_.has_operand(third_.weights) ? result * through(third_, rows) : result;
   }
 
-  ValueId gated(ValueId gate, ValueId line) {
+  Value gated(Value gate, Value line) {
     if (limit_ < std::numeric_limits<double>::infinity()) {
-      const ValueId most = node_.scalar(computed_, limit_),
-                    least = node_.scalar(computed_, -limit_);
-      gate = node_.emit(Op::min, {gate, most});
-      line = node_.emit(Op::max, {node_.emit(Op::min, {line, most}), least});
+      const Value most = node_.scalar(computed_, limit_), least = node_.scalar(computed_, -limit_);
+      gate = min(gate, most);
+      line = max(min(line, most), least);
     }
-    if (beta_ != 0) line = node_.emit(Op::add, {line, node_.scalar(computed_, beta_)});
-    return node_.emit(Op::mul, {swish(node_, gate, alpha_), line});
+    if (beta_ != 0) line = line + beta_;
+    return swish(gate, alpha_) * line;
   }
 
   Node& node_;
@@ -219,7 +196,7 @@ class Experts {
   std::int64_t experts_ = 0, chosen_ = 0, fusion_ = 0, block_ = 0;
   double alpha_ = 1, beta_ = 0, limit_ = 0;
   std::string activation_;
-  ValueId expert_ = no_value;
+  Value expert_ = no_value;
 };
 
 }  // namespace

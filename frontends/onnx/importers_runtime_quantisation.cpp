@@ -11,11 +11,7 @@
 
 namespace anydim::frontends {
 
-using ir::no_value;
-
 namespace {
-
-using Ints = std::vector<std::int64_t>;
 
 std::int64_t bits_of(Node& node) {
   const std::int64_t bits = node.integer("bits", 4);
@@ -32,18 +28,18 @@ std::int64_t block_of(Node& node, std::int64_t block) {
 }
 
 // Rank-1 scales of rows of `a` stand before its last dim.
-ValueId by_row(Node& node, ValueId parameter) {
+Value by_row(Node& node, Value parameter) {
   return node.rank(parameter) == 1 && node.length(parameter) != 1 ? node.with_axes(parameter, {1})
                                                                   : parameter;
 }
 
-ValueId with_bias(Node& node, ValueId x, std::size_t operand) {
-  return node.has_operand(operand) ? node.emit(Op::add, {x, node.operand(operand)}) : x;
+Value with_bias(Node& node, Value x, std::size_t operand) {
+  return node.has_operand(operand) ? x + node.operand(operand) : x;
 }
 
 // An operand as [dims], which tools also write as a vector.
-ValueId shaped(Node& node, std::size_t operand, std::string_view name, const Ints& dims) {
-  const ValueId value = node.operand(operand);
+Value shaped(Node& node, std::size_t operand, std::string_view name, const Ints& dims) {
+  const Value value = node.operand(operand);
   std::int64_t held = 1, wanted = 1;
   for (std::size_t axis = 0; axis < node.rank(value); ++axis) {
     const auto extent = node.extent(value, static_cast<std::int64_t>(axis));
@@ -97,18 +93,17 @@ ir::Tensor centred_numbers(const ir::Tensor& packed, std::int64_t rows, std::int
 
 // Inputs: a, b, scale and zero point of b, bias. a is quantised on the way.
 void import_dynamic_quantize_matmul(Node& node) {
-  const ValueId product = quantised_product(node, node.operand(0), node.operand(1), node.operand(2),
-                                            node.optional_operand(3));
+  const Value product = quantised_product(node, node.operand(0), node.operand(1), node.operand(2),
+                                          node.optional_operand(3));
   node.output(0, with_bias(node, product, 4));
 }
 
 // Inputs: a, b, their scales, their zero points, bias.
 void import_matmul_integer_to_float(Node& node) {
-  const ValueId product = integer_product(node, node.operand(0), node.optional_operand(4),
-                                          node.operand(1), node.optional_operand(5));
-  const ValueId scale = node.emit(Op::mul, {by_row(node, node.operand(2)), node.operand(3)});
-  node.output(
-      0, with_bias(node, node.emit(Op::mul, {node.cast(product, node.dtype(scale)), scale}), 6));
+  const Value product = integer_product(node, node.operand(0), node.optional_operand(4),
+                                        node.operand(1), node.optional_operand(5));
+  const Value scale = by_row(node, node.operand(2)) * node.operand(3);
+  node.output(0, with_bias(node, node.cast(product, node.dtype(scale)) * scale, 6));
 }
 
 // a times the transpose of weights [N, K], of which every block of a row has a scale.
@@ -125,7 +120,7 @@ void import_matmul_n_bits(Node& node) {
     node.unsupported("has weight_prepacked = {}: weights in the order of one device", order);
   }
   if (node.has_operand(4)) node.unsupported("has an input 4 (g_idx)");
-  const ValueId a = node.operand(0);
+  const Value a = node.operand(0);
   if (const auto last = node.extent(a, -1); last && *last != width)
     node.malformed("has K = {}, but rows of {} elements in input 0", width, *last);
   if (node.dtype(node.operand(1)) != DType::U8) {
@@ -133,7 +128,7 @@ void import_matmul_n_bits(Node& node) {
                      ir::name_of(node.dtype(node.operand(1))));
   }
   const DType dtype = node.dtype();
-  ValueId matrix = no_value;
+  Value matrix = no_value;
   const std::int64_t zero_bytes = (blocks * bits + 7) / 8;
   const auto packed = node.constant_operand(1), scales = node.constant_operand(2);
   std::optional<ir::Tensor> zeros;
@@ -141,31 +136,31 @@ void import_matmul_n_bits(Node& node) {
     zeros = node.constant_operand(3);
   if (packed && scales && zeros.has_value() == node.has_operand(3)) {
     // Bytes as they are read by the product, which is of f32, and a scale for each block of a row.
-    const auto along_rows = [&](ValueId of_blocks) {
-      const ValueId each =
+    const auto along_rows = [&](Value of_blocks) {
+      const Value each =
           node.emit(Op::broadcast_to, {of_blocks}, {{"shape", Ints{rows, blocks, block}}});
       return node.emit(Op::reshape, {each}, {{"shape", Ints{rows, blocks * block}}});
     };
     // They refuse another number of elements.
     shaped(node, 1, "B", {rows, blocks, block * bits / 8});
-    ValueId of_blocks = shaped(node, 2, "scales", {rows, blocks, 1});
+    Value of_blocks = shaped(node, 2, "scales", {rows, blocks, 1});
     if (scales->dtype() != DType::F32) {
       ir::Tensor real(DType::F32, {rows, blocks, 1});
       for (std::int64_t i = 0; i < real.elements(); ++i) real.set_real(i, scales->real_at(i));
       of_blocks = node.constant(std::move(real));
     }
-    const ValueId each = along_rows(of_blocks);
-    ValueId integers = node.constant(centred_numbers(*packed, rows, blocks * block, bits));
+    const Value each = along_rows(of_blocks);
+    Value integers = node.constant(centred_numbers(*packed, rows, blocks * block, bits));
     if (zeros) {
       shaped(node, 3, "zero_points", {rows, zero_bytes});
-      const ValueId zero = node.constant(centred_numbers(*zeros, rows, blocks, bits));
+      const Value zero = node.constant(centred_numbers(*zeros, rows, blocks, bits));
       integers = centred(node, integers, along_rows(node.with_axes(zero, {2})));
     }
-    matrix = node.emit(Op::mul, {node.cast(integers, DType::F32), each});
+    matrix = node.cast(integers, DType::F32) * each;
   } else {
-    const ValueId bytes = shaped(node, 1, "B", {rows, blocks, block * bits / 8});
-    const ValueId weights = node.cast(unpacked(node, bytes, bits), dtype);
-    ValueId zero = node.scalar(dtype, static_cast<double>(std::int64_t{1} << (bits - 1)));
+    const Value bytes = shaped(node, 1, "B", {rows, blocks, block * bits / 8});
+    const Value weights = node.cast(unpacked(node, bytes, bits), dtype);
+    Value zero = node.scalar(dtype, static_cast<double>(std::int64_t{1} << (bits - 1)));
     if (node.has_operand(3)) {
       if (node.dtype(node.operand(3)) == DType::U8) {
         zero = node.slice(unpacked(node, shaped(node, 3, "zero_points", {rows, zero_bytes}), bits),
@@ -175,16 +170,15 @@ void import_matmul_n_bits(Node& node) {
       }
       zero = node.with_axes(node.cast(zero, dtype), {2});
     }
-    const ValueId scale = node.with_axes(shaped(node, 2, "scales", {rows, blocks}), {2});
-    const ValueId real =
-        node.emit(Op::mul, {node.emit(Op::sub, {weights, zero}), node.cast(scale, dtype)});
+    const Value scale = node.with_axes(shaped(node, 2, "scales", {rows, blocks}), {2});
+    const Value real = (weights - zero) * node.cast(scale, dtype);
     matrix = node.emit(Op::reshape, {real}, {{"shape", Ints{rows, blocks * block}}});
   }
   if (blocks * block != width) matrix = node.slice(matrix, 1, 0, width);
-  const ValueId columns = node.emit(Op::transpose, {matrix}, {{"perm", Ints{1, 0}}});
+  const Value columns = transpose(matrix, {1, 0});
   ir::Attributes rounding;
   if (bytes_suffice) rounding.emplace("left_block", block);
-  const ValueId product =
+  const Value product =
       node.emit(Op::matmul, {node.cast(a, node.dtype(matrix)), columns}, std::move(rounding));
   node.output(0, with_bias(node, node.cast(product, dtype), 5));
 }
@@ -270,17 +264,16 @@ void import_matmul_bnb4(Node& node) {
         "takes {} elements as input 2 (absmax), got {}; attributes K, N and "
         "block_size say so",
         blocks, largest->elements());
-  const ValueId weights =
+  const Value weights =
       node.constant({DType::F32,
                      {rows, width},
                      std::make_shared<BlockScaledNumbers>(*packed, *largest, block,
                                                           type == 0 ? fp4_numbers : nf4_numbers)});
-  const ValueId columns = node.emit(Op::transpose, {weights}, {{"perm", Ints{1, 0}}});
-  const ValueId a = node.operand(0);
+  const Value columns = transpose(weights, {1, 0});
+  const Value a = node.operand(0);
   if (const auto last = node.extent(a, -1); last && *last != width)
     node.malformed("has K = {}, but rows of {} elements in input 0", width, *last);
-  node.output(0,
-              node.cast(node.emit(Op::matmul, {node.cast(a, DType::F32), columns}), node.dtype()));
+  node.output(0, node.cast(matmul(node.cast(a, DType::F32), columns), node.dtype()));
 }
 
 namespace {
@@ -304,7 +297,7 @@ std::int64_t packed_width(Node& node, std::int64_t bytes, std::int64_t bits, std
 // gathered is made real. Numbers of 4 bits count from 0 where no zero point is given, packed bytes
 // from half of what their bits hold.
 void import_gather_block_quantized(Node& node) {
-  const ValueId data = node.operand(0), scales = node.operand(2);
+  const Value data = node.operand(0), scales = node.operand(2);
   const std::size_t rank = node.rank(data);
   const std::int64_t block = block_of(node, node.integer("block_size", 128));
   const auto gathered = static_cast<std::int64_t>(node.axis(node.integer("gather_axis", 0), rank));
@@ -334,30 +327,28 @@ void import_gather_block_quantized(Node& node) {
     node.malformed("has block_size = {}, so {} scales for {} numbers, got {}", block,
                    (width + block - 1) / block, width, *blocks);
   }
-  const ValueId indices = node.index_operand(1);
-  const auto rows = [&](ValueId of) {
-    return node.emit(Op::gather, {of, indices}, {{"axis", gathered}});
-  };
+  const Value indices = node.index_operand(1);
+  const auto rows = [&](Value of) { return gather(of, indices, gathered); };
   const DType dtype = node.dtype(scales);
-  const auto real = [&](ValueId of) {
-    const ValueId taken = rows(of);
+  const auto real = [&](Value of) {
+    const Value taken = rows(of);
     return node.cast(packed ? unpacked(node, taken, bits) : taken, dtype);
   };
-  const ValueId numbers = real(data);
+  const Value numbers = real(data);
   const std::int64_t axis =
       blocked < gathered ? blocked : blocked + static_cast<std::int64_t>(node.rank(indices)) - 1;
-  const auto along = [&](ValueId each) {
+  const auto along = [&](Value each) {
     return node.slice(node.emit(Op::repeat, {each}, {{"repeats", block}, {"axis", axis}}), axis, 0,
                       width);
   };
-  ValueId result = numbers;
+  Value result = numbers;
   if (node.has_operand(3)) {
-    result = node.emit(Op::sub, {numbers, along(real(node.operand(3)))});
+    result = numbers - along(real(node.operand(3)));
   } else if (packed) {
     const auto half = static_cast<double>(std::int64_t{1} << (bits - 1));
-    result = node.emit(Op::sub, {numbers, node.scalar(dtype, half)});
+    result = numbers - half;
   }
-  node.output(0, node.emit(Op::mul, {result, along(rows(scales))}));
+  node.output(0, result * along(rows(scales)));
 }
 
 }  // namespace anydim::frontends

@@ -3,36 +3,25 @@
 #include <functional>
 
 #include "frontends/onnx/importers.h"
-#include "frontends/sizes.h"
 
 namespace anydim::frontends {
 
 namespace {
 
-using Values = std::vector<ValueId>;
-
 class Step {
  public:
   explicit Step(Node& node) : node_(node) {}
-  ValueId number(double value) { return node_.scalar(dtype_, value); }
-  ValueId add(ValueId a, ValueId b) { return node_.emit(Op::add, {a, b}); }
-  ValueId sub(ValueId a, ValueId b) { return node_.emit(Op::sub, {a, b}); }
-  ValueId mul(ValueId a, ValueId b) { return node_.emit(Op::mul, {a, b}); }
-  ValueId scaled(ValueId a, double factor) { return mul(a, number(factor)); }
-  ValueId div(ValueId a, ValueId b) { return node_.emit(Op::div, {a, b}); }
-  ValueId root(ValueId a) { return node_.emit(Op::sqrt, {a}); }
-  ValueId rate() { return node_.cast(node_.operand(0), dtype_); }
-  ValueId time() { return node_.cast(node_.operand(1), dtype_); }
+  Value rate() { return node_.cast(node_.operand(0), dtype_); }
+  Value time() { return node_.cast(node_.operand(1), dtype_); }
   // `later` from the second step on.
-  ValueId by_time(ValueId later, ValueId first) {
-    const ValueId started =
-        node_.emit(Op::greater, {node_.operand(1), node_.scalar(node_.dtype(node_.operand(1)), 0)});
-    return node_.emit(Op::where, {started, later, first});
+  Value by_time(Value later, const Operand& first) {
+    const Value started = node_.operand(1) > 0;
+    return where(started, later, first);
   }
 
   // From a tensor, its gradient with the regularisation's added and its states to the next tensor
   // and states.
-  using Update = std::function<Values(ValueId x, ValueId gradient, const Values& states)>;
+  using Update = std::function<Values(Value x, Value gradient, const Values& states)>;
   void run(std::size_t states, const Update& update) {
     const double norm = node_.real("norm_coefficient", 0);
     const std::size_t kinds = 2 + states, count = (node_.operand_count() - 2) / kinds;
@@ -43,12 +32,12 @@ class Step {
           node_.operand_count(), node_.output_count(), kinds, kinds - 1);
     }
     for (std::size_t i = 0; i < count; ++i) {
-      const ValueId x = node_.operand(2 + i);
+      const Value x = node_.operand(2 + i);
       dtype_ = node_.dtype(x);
       Values held;
       for (std::size_t s = 0; s < states; ++s)
         held.push_back(node_.operand(2 + (2 + s) * count + i));
-      const Values next = update(x, add(scaled(x, norm), node_.operand(2 + count + i)), held);
+      const Values next = update(x, x * norm + node_.operand(2 + count + i), held);
       for (std::size_t k = 0; k < next.size(); ++k) node_.output(k * count + i, next[k]);
     }
   }
@@ -63,12 +52,11 @@ class Step {
 void import_adagrad(Node& node) {
   const double decay = node.real("decay_factor", 0), epsilon = node.real("epsilon", 1e-6);
   Step step(node);
-  step.run(1, [&](ValueId x, ValueId gradient, const Values& states) {
-    const ValueId rate =
-        step.div(step.rate(), step.add(step.scaled(step.time(), decay), step.number(1)));
-    const ValueId squares = step.add(states[0], step.mul(gradient, gradient));
-    const ValueId adapted = step.add(step.root(squares), step.number(epsilon));
-    return Values{step.sub(x, step.div(step.mul(rate, gradient), adapted)), squares};
+  step.run(1, [&](Value x, Value gradient, const Values& states) {
+    const Value rate = step.rate() / (step.time() * decay + 1);
+    const Value squares = states[0] + gradient * gradient;
+    const Value adapted = sqrt(squares) + epsilon;
+    return Values{x - rate * gradient / adapted, squares};
   });
 }
 
@@ -77,33 +65,26 @@ void import_adam(Node& node) {
                epsilon = node.real("epsilon", 1e-6);
   const double after = node.real("norm_coefficient_post", 0);
   Step step(node);
-  step.run(2, [&](ValueId x, ValueId gradient, const Values& states) {
-    const ValueId mean = step.add(step.scaled(states[0], alpha), step.scaled(gradient, 1 - alpha));
-    const ValueId squares =
-        step.add(step.scaled(states[1], beta), step.scaled(step.mul(gradient, gradient), 1 - beta));
-    const auto rest = [&](double base) {
-      return step.sub(step.number(1), node.emit(Op::pow, {step.number(base), step.time()}));
-    };
-    const ValueId corrected = step.div(step.mul(step.rate(), step.root(rest(beta))), rest(alpha));
-    const ValueId rate = step.by_time(corrected, step.rate());
-    const ValueId adapted = step.div(mean, step.add(step.root(squares), step.number(epsilon)));
-    return Values{step.scaled(step.sub(x, step.mul(rate, adapted)), 1 - after), mean, squares};
+  step.run(2, [&](Value x, Value gradient, const Values& states) {
+    const Value mean = states[0] * alpha + gradient * (1 - alpha);
+    const Value squares = states[1] * beta + gradient * gradient * (1 - beta);
+    const auto rest = [&](double base) { return 1 - pow(base, step.time()); };
+    const Value corrected = step.rate() * sqrt(rest(beta)) / rest(alpha);
+    const Value rate = step.by_time(corrected, step.rate());
+    const Value adapted = mean / (sqrt(squares) + epsilon);
+    return Values{(x - rate * adapted) * (1 - after), mean, squares};
   });
 }
 
 void import_momentum(Node& node) {
   const double alpha = node.real("alpha"), beta = node.real("beta");
-  const std::string mode = node.string("mode", "");
-  if (mode != "standard" && mode != "nesterov") {
-    node.malformed("takes 'standard' or 'nesterov' as attribute 'mode', got {}", quoted_name(mode));
-  }
+  const std::string mode = node.one_of({"standard", "nesterov"}, "mode", "");
   Step step(node);
-  step.run(1, [&](ValueId x, ValueId gradient, const Values& states) {
-    const ValueId weight = step.by_time(step.number(beta), step.number(1));
-    const ValueId speed = step.add(step.scaled(states[0], alpha), step.mul(weight, gradient));
-    const ValueId direction =
-        mode == "standard" ? speed : step.add(gradient, step.scaled(speed, alpha));
-    return Values{step.sub(x, step.mul(step.rate(), direction)), speed};
+  step.run(1, [&](Value x, Value gradient, const Values& states) {
+    const Value weight = step.by_time(node.scalar(node.dtype(x), beta), 1);
+    const Value speed = states[0] * alpha + weight * gradient;
+    const Value direction = mode == "standard" ? speed : gradient + speed * alpha;
+    return Values{x - step.rate() * direction, speed};
   });
 }
 

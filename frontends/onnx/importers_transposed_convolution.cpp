@@ -11,25 +11,23 @@ namespace anydim::frontends {
 namespace {
 
 // x with stride - 1 zeros behind every element of each dim.
-ValueId spread_out(Node& node, ValueId x, const std::vector<std::int64_t>& strides) {
+Value spread_out(Node& node, Value x, const Ints& strides) {
   if (Sizes(strides).all(1)) return x;
   const std::size_t count = strides.size();
-  std::vector<std::int64_t> inserted, none(count, 0), zeros = strides;
+  Ints inserted, none(count, 0), zeros = strides;
   for (std::size_t i = 0; i < count; ++i) {
     inserted.push_back(static_cast<std::int64_t>(3 + 2 * i));
     --zeros[i];
   }
-  const ValueId apart = node.emit(Op::pad, {node.with_axes(x, inserted)},
-                                  {{"before", none}, {"after", zeros}, {"axes", inserted}});
+  const Value apart = node.emit(Op::pad, {node.with_axes(x, inserted)},
+                                {{"before", none}, {"after", zeros}, {"axes", inserted}});
   const Sizes wider = combine(node, Op::mul, dims_between(node, x, 2, 2 + count), strides);
   return node.reshaped(apart,
                        {vector_of(node, dims_between(node, x, 0, 2)), vector_of(node, wider)});
 }
 
-ValueId mirrored_along(Node& node, ValueId value, const std::vector<std::int64_t>& axes) {
-  const auto repeated = [&](std::int64_t number) {
-    return std::vector<std::int64_t>(axes.size(), number);
-  };
+Value mirrored_along(Node& node, Value value, const Ints& axes) {
+  const auto repeated = [&](std::int64_t number) { return Ints(axes.size(), number); };
   return node.emit(Op::strided_slice, {value},
                    {{"starts", repeated(-1)},
                     {"ends", repeated(std::numeric_limits<std::int64_t>::min() + 1)},
@@ -39,28 +37,26 @@ ValueId mirrored_along(Node& node, ValueId value, const std::vector<std::int64_t
 
 // The weight [C, M / groups, window...] mirrored, as that of a convolution: [M, C / groups,
 // window...].
-ValueId mirrored(Node& node, ValueId weight, std::int64_t groups, const Windows& windows) {
+Value mirrored(Node& node, Value weight, std::int64_t groups, const Windows& windows) {
   const std::size_t count = windows.count();
-  std::vector<std::int64_t> order{0, 2, 1};
+  Ints order{0, 2, 1};
   for (const std::int64_t axis : axes_between(3, 3 + count)) order.push_back(axis);
-  const ValueId turned = mirrored_along(node, weight, axes_between(2, 2 + count));
-  const ValueId inputs = quotient(node, node.dim_of(weight, 0), groups),
-                outputs = node.dim_of(weight, 1);
-  const ValueId kernel = vector_of(node, windows.kernel());
-  const ValueId grouped =
+  const Value turned = mirrored_along(node, weight, axes_between(2, 2 + count));
+  const Value inputs = quotient(node, node.dim_of(weight, 0), groups),
+              outputs = node.dim_of(weight, 1);
+  const Value kernel = vector_of(node, windows.kernel());
+  const Value grouped =
       node.reshaped(turned, {node.index_vector({groups}), inputs, outputs, kernel});
-  const ValueId all =
-      groups == 1 ? outputs : node.emit(Op::mul, {outputs, node.index_vector({groups})});
-  return node.reshaped(node.emit(Op::transpose, {grouped}, {{"perm", order}}),
-                       {all, inputs, kernel});
+  const Value all = groups == 1 ? outputs : outputs * node.index_vector({groups});
+  return node.reshaped(transpose(grouped, order), {all, inputs, kernel});
 }
 
 // x spread out by the strides, convolved with the mirrored weight, with `front` and `back` around
 // it.
-ValueId by_spreading(Node& node, const Windows& windows, ValueId x, ValueId weight,
-                     std::int64_t groups, Sizes front, Sizes back) {
+Value by_spreading(Node& node, const Windows& windows, Value x, Value weight, std::int64_t groups,
+                   Sizes front, Sizes back) {
   const Windows inner = windows.moved_by_one(windows.kernel(), std::move(front), std::move(back));
-  const ValueId moved = inner.over(inner.padded(spread_out(node, x, windows.strides())));
+  const Value moved = inner.over(inner.padded(spread_out(node, x, windows.strides())));
   return convolved(node, inner, moved, mirrored(node, weight, groups, windows), groups);
 }
 
@@ -96,11 +92,11 @@ class Phases {
   }
 
   // `before` and `after` are taken away at the ends, added where negative.
-  ValueId convolve(ValueId x, ValueId weight, const Sizes& before, const Sizes& after) const {
-    const Sizes strides = windows_.strides(), ones = std::vector<std::int64_t>(count(), 1);
+  Value convolve(Value x, Value weight, const Sizes& before, const Sizes& after) const {
+    const Sizes strides = windows_.strides(), ones = Ints(count(), 1);
     // Places q before `first`, and as many from x's last place on as `last` says, are computed.
     const Sizes left = combine(node_, Op::sub, windows_.reach(), after);
-    std::vector<std::int64_t> first(count(), 0), last = spans_;
+    Ints first(count(), 0), last = spans_;
     for (std::size_t i = 0; i < count() && before.known && left.known; ++i) {
       first[i] = std::max<std::int64_t>((*before.known)[i], 0) / windows_.strides()[i];
       last[i] = -quotient_down(-(*left.known)[i], windows_.strides()[i]);
@@ -108,27 +104,25 @@ class Phases {
     const Windows inner = windows_.moved_by_one(
         taps_, combine(node_, Op::sub, combine(node_, Op::sub, spans_, ones), first),
         combine(node_, Op::sub, last, ones));
-    const ValueId all =
+    const Value all =
         convolved(node_, inner, inner.over(inner.padded(x)), of_phases(weight), groups_);
-    return windows_.pad(interleaved(all, weight), ir::no_value,
+    return windows_.pad(interleaved(all, weight), no_value,
                         combine(node_, Op::sub, combine(node_, Op::mul, first, strides), before),
                         combine(node_, Op::sub, left, combine(node_, Op::mul, last, strides)));
   }
 
  private:
   std::size_t count() const { return windows_.count(); }
-  ValueId vector(std::vector<std::int64_t> elements) const {
-    return node_.index_vector(std::move(elements));
-  }
-  ValueId times(ValueId dim, std::int64_t factor) const {
-    return factor == 1 ? dim : node_.emit(Op::mul, {dim, vector({factor})});
+  Value vector(Ints elements) const { return node_.index_vector(std::move(elements)); }
+  Value times(Value dim, std::int64_t factor) const {
+    return factor == 1 ? dim : dim * vector({factor});
   }
 
   // The weight [C, M / groups, window...] as [groups * phases * M / groups, C / groups, taps...].
-  ValueId of_phases(ValueId weight) const {
-    const ValueId inputs = quotient(node_, node_.dim_of(weight, 0), groups_),
-                  outputs = node_.dim_of(weight, 1);
-    std::vector<std::int64_t> parts, turned, order{0};
+  Value of_phases(Value weight) const {
+    const Value inputs = quotient(node_, node_.dim_of(weight, 0), groups_),
+                outputs = node_.dim_of(weight, 1);
+    Ints parts, turned, order{0};
     std::int64_t phases = groups_;
     for (std::size_t i = 0; i < count(); ++i) {
       const auto axis = static_cast<std::int64_t>(3 + 2 * i);
@@ -139,28 +133,25 @@ class Phases {
     }
     order.insert(order.end(), {2, 1});
     order.insert(order.end(), turned.begin(), turned.end());
-    const ValueId whole =
-        windows_.pad(weight, ir::no_value, std::vector<std::int64_t>(count(), 0), missing_);
-    const ValueId apart =
-        node_.reshaped(whole, {vector({groups_}), inputs, outputs, vector(parts)});
-    return node_.reshaped(
-        node_.emit(Op::transpose, {mirrored_along(node_, apart, turned)}, {{"perm", order}}),
-        {times(outputs, phases), inputs, vector(taps_)});
+    const Value whole = windows_.pad(weight, no_value, Ints(count(), 0), missing_);
+    const Value apart = node_.reshaped(whole, {vector({groups_}), inputs, outputs, vector(parts)});
+    return node_.reshaped(transpose(mirrored_along(node_, apart, turned), order),
+                          {times(outputs, phases), inputs, vector(taps_)});
   }
 
   // [N, groups * phases * M / groups, places...] as [N, M, places times strides...].
-  ValueId interleaved(ValueId y, ValueId weight) const {
+  Value interleaved(Value y, Value weight) const {
     const Sizes places = dims_between(node_, y, 2, 2 + count());
-    const ValueId outputs = node_.dim_of(weight, 1), batch = node_.dim_of(y, 0);
+    const Value outputs = node_.dim_of(weight, 1), batch = node_.dim_of(y, 0);
     const auto dims = static_cast<std::int64_t>(count());
-    std::vector<std::int64_t> phases{groups_}, order{0, 1, 2 + dims};
+    Ints phases{groups_}, order{0, 1, 2 + dims};
     for (std::int64_t i = 0; i < dims; ++i) {
       phases.push_back(windows_.strides()[static_cast<std::size_t>(i)]);
       order.insert(order.end(), {3 + dims + i, 2 + i});
     }
-    const ValueId apart =
+    const Value apart =
         node_.reshaped(y, {batch, vector(phases), outputs, vector_of(node_, places)});
-    return node_.reshaped(node_.emit(Op::transpose, {apart}, {{"perm", order}}),
+    return node_.reshaped(transpose(apart, order),
                           {batch, times(outputs, groups_),
                            vector_of(node_, combine(node_, Op::mul, places, windows_.strides()))});
   }
@@ -169,7 +160,7 @@ class Phases {
   const Windows& windows_;
   std::int64_t groups_;
   // Each dim has the places of a phase's window, what the weight lacks of them all, and their span.
-  std::vector<std::int64_t> taps_, missing_, spans_;
+  Ints taps_, missing_, spans_;
 };
 
 // What is left of the result when its pads are taken away, of what is known already.
@@ -190,7 +181,7 @@ void check_rest(Node& node, const Sizes& spread, const Sizes& front, const Sizes
 
 void import_transposed_convolution(Node& node) {
   node.check_same_dtypes();
-  const ValueId x = node.operand(0), weight = node.operand(1);
+  const Value x = node.operand(0), weight = node.operand(1);
   const Windows windows(node, x, Windows::kernel_of(node, x, weight));
   const std::size_t count = windows.count();
   const std::int64_t groups = groups_of(node);
@@ -204,9 +195,9 @@ void import_transposed_convolution(Node& node) {
                    *channels);
   }
   if (inputs) node.hold_extent(x, 1, *inputs, "input 0");
-  const std::vector<std::int64_t>& strides = windows.strides();
-  const std::vector<std::int64_t> ones(count, 1), twos(count, 2);
-  const std::vector<std::int64_t> more = Windows::attribute(node, "output_padding", count, 0, 0);
+  const Ints& strides = windows.strides();
+  const Ints ones(count, 1), twos(count, 2);
+  const Ints more = Windows::attribute(node, "output_padding", count, 0, 0);
   const std::string same = node.string("auto_pad", "NOTSET");
   const Sizes extents = dims_between(node, x, 2, 2 + count);
   Sizes before = windows.before(), after = windows.after();
@@ -218,7 +209,7 @@ void import_transposed_convolution(Node& node) {
     const Sizes all = combine(node, Op::add, combine(node, Op::add, steps, windows.reach()), more);
     const Sizes total = combine(node, Op::sub, all, wanted);
     // Half of it, rounded down: a negative total adds.
-    const std::vector<std::int64_t> zeros(count, 0);
+    const Ints zeros(count, 0);
     const Sizes missing = combine(node, Op::max, combine(node, Op::sub, zeros, total), zeros);
     const Sizes surplus = combine(node, Op::div, combine(node, Op::max, total, zeros), twos);
     before = combine(node, Op::sub, surplus,
@@ -231,10 +222,10 @@ void import_transposed_convolution(Node& node) {
   const Sizes gap = combine(node, Op::sub, more, combine(node, Op::sub, strides, ones));
   const Sizes back = combine(node, Op::add, combine(node, Op::sub, border, after), gap);
   check_rest(node, combine(node, Op::mul, extents, strides), front, back, border);
-  const ValueId y = Phases::suit(windows)
-                        ? Phases(node, windows, groups)
-                              .convolve(x, weight, before, combine(node, Op::sub, after, more))
-                        : by_spreading(node, windows, x, weight, groups, front, back);
+  const Value y = Phases::suit(windows)
+                      ? Phases(node, windows, groups)
+                            .convolve(x, weight, before, combine(node, Op::sub, after, more))
+                      : by_spreading(node, windows, x, weight, groups, front, back);
   node.output(0, with_bias(node, y, node.optional_operand(2), count));
 }
 

@@ -36,13 +36,13 @@ void import_constant(Node& node) {
   if (node.attribute_count() != 1)
     node.malformed("takes one attribute, got {}", node.attribute_count());
   const ElementType* type = node.has_attribute("value") ? &node.tensor_type("value") : nullptr;
-  const ValueId value = node.constant(constant_value(node));
+  const Value value = node.constant(constant_value(node));
   if (type != nullptr && type->narrow) node.set_element_type(value, *type);
   node.output(0, value);
 }
 
 void import_constant_of_shape(Node& node) {
-  ValueId value = ir::no_value;
+  Value value = no_value;
   if (node.has_attribute("value")) {
     const Tensor given = node.tensor("value");
     if (given.elements() != 1)
@@ -58,8 +58,8 @@ void import_identity(Node& node) { node.output(0, node.operand(0)); }
 
 namespace {
 
-ValueId scalar_operand(Node& node, std::size_t index) {
-  const ValueId value = node.operand(index);
+Value scalar_operand(Node& node, std::size_t index) {
+  const Value value = node.operand(index);
   return node.length(value) == 1 ? node.without_axes(value, {0}) : value;
 }
 
@@ -71,7 +71,7 @@ void import_range(Node& node) {
   node.check_same_dtypes();
   const DType dtype = node.dtype();
   const bool steps_by_one = !node.has_operand(2);  // only in ONNX Runtime's domain
-  const ValueId step = steps_by_one ? node.scalar(dtype, 1) : scalar_operand(node, 2);
+  const Value step = steps_by_one ? node.scalar(dtype, 1) : scalar_operand(node, 2);
   const bool known = node.constant_operand(0) && node.constant_operand(1) &&
                      (steps_by_one || node.constant_operand(2));
   if (!ir::is_float(dtype) || known) {
@@ -79,15 +79,15 @@ void import_range(Node& node) {
                                               steps_by_one ? step : node.operand(2)}));
     return;
   }
-  const ValueId start = scalar_operand(node, 0);
-  const auto wide = [&](ValueId value) { return node.cast(value, DType::F64); };
-  const ValueId distance = node.emit(Op::sub, {wide(scalar_operand(node, 1)), wide(start)});
-  const ValueId steps = node.emit(Op::ceil, {node.emit(Op::div, {distance, wide(step)})});
-  const ValueId zero = node.scalar(DType::I64, 0);
-  const ValueId count = node.emit(Op::max, {node.cast(steps, DType::I64), zero});
-  const ValueId counted =
+  const Value start = scalar_operand(node, 0);
+  const auto wide = [&](Value value) { return node.cast(value, DType::F64); };
+  const Value distance = wide(scalar_operand(node, 1)) - wide(start);
+  const Value steps = ceil(distance / wide(step));
+  const Value zero = node.scalar(DType::I64, 0);
+  const Value count = max(node.cast(steps, DType::I64), zero);
+  const Value counted =
       node.cast(node.emit(Op::dyn_arange, {zero, count, node.scalar(DType::I64, 1)}), dtype);
-  node.output(0, node.emit(Op::add, {start, node.emit(Op::mul, {counted, step})}));
+  node.output(0, start + counted * step);
 }
 
 namespace {
@@ -98,22 +98,17 @@ void import_window(Node& node, double first, double second, double third) {
   const DType dtype = node.element_type("output_datatype").value_or(DType::F32);
   const bool periodic = node.flag("periodic", true);
   const DType computed = computed_in(dtype);
-  const ValueId size = node.cast(scalar_operand(node, 0), DType::I64);
-  const ValueId one = node.scalar(DType::I64, 1);
-  const ValueId positions =
+  const Value size = node.cast(scalar_operand(node, 0), DType::I64);
+  const Value one = node.scalar(DType::I64, 1);
+  const Value positions =
       node.cast(node.emit(Op::dyn_arange, {node.scalar(DType::I64, 0), size, one}), computed);
-  const ValueId period = node.cast(periodic ? size : node.emit(Op::sub, {size, one}), computed);
+  const Value period = node.cast(periodic ? size : size - one, computed);
   const auto cosine = [&](double turns) {
-    const ValueId angle =
-        node.emit(Op::mul, {positions, node.scalar(computed, turns * 2 * std::numbers::pi)});
-    return node.emit(Op::cos, {node.emit(Op::div, {angle, period})});
+    const Value angle = positions * (turns * 2 * std::numbers::pi);
+    return node.emit(Op::cos, {angle / period});
   };
-  ValueId window =
-      node.emit(Op::sub, {node.scalar(computed, first),
-                          node.emit(Op::mul, {cosine(1), node.scalar(computed, second)})});
-  if (third != 0)
-    window =
-        node.emit(Op::add, {window, node.emit(Op::mul, {cosine(2), node.scalar(computed, third)})});
+  Value window = first - cosine(1) * second;
+  if (third != 0) window = window + cosine(2) * third;
   node.output(0, node.cast(window, dtype));
 }
 
@@ -124,7 +119,7 @@ void import_hamming_window(Node& node) { import_window(node, 25.0 / 46, 21.0 / 4
 void import_blackman_window(Node& node) { import_window(node, 0.42, 0.5, 0.08); }
 
 void import_shape(Node& node) {
-  const ValueId shape = node.emit(Op::shape_of, {node.operand(0)});
+  const Value shape = shape_of(node.operand(0));
   constexpr std::int64_t open = std::numeric_limits<std::int64_t>::max();
   const std::int64_t start = node.opset() >= 15 ? node.integer("start", 0) : 0;
   const std::int64_t end = node.opset() >= 15 ? node.integer("end", open) : open;
@@ -132,13 +127,13 @@ void import_shape(Node& node) {
     node.output(0, shape);
     return;
   }
-  const auto one = [](std::int64_t value) { return std::vector<std::int64_t>{value}; };
+  const auto one = [](std::int64_t value) { return Ints{value}; };
   node.output(0, node.emit(Op::strided_slice, {shape},
                            {{"starts", one(start)}, {"ends", one(end)}, {"axes", one(0)}}));
 }
 
 void import_size(Node& node) {
-  node.output(0, node.emit(Op::reduce_prod, {node.emit(Op::shape_of, {node.operand(0)})}));
+  node.output(0, node.emit(Op::reduce_prod, {shape_of(node.operand(0))}));
 }
 
 }  // namespace anydim::frontends

@@ -11,7 +11,7 @@
 namespace anydim::frontends {
 
 // The first operand as rows of numbers; one of rank 1 is a single row.
-ir::ValueId feature_rows(Node& node, ir::DType dtype = ir::DType::F32);
+Value feature_rows(Node& node, ir::DType dtype = ir::DType::F32);
 
 // An attribute's real numbers; none where it is absent.
 std::vector<double> reals_or_none(Node& node, std::string_view name);
@@ -22,12 +22,12 @@ class PostTransform {
   explicit PostTransform(Node& node);
   PostTransform(Node& node, std::int64_t number);  // as TreeEnsemble numbers them
   // As ONNX Runtime has it: of a single column all but PROBIT leave the score as it is.
-  ir::ValueId of(ir::ValueId scores, std::int64_t columns) const;
+  Value of(Value scores, std::int64_t columns) const;
   const std::string& kind() const { return kind_; }
 
  private:
-  ir::ValueId probit(ir::ValueId x) const;
-  ir::ValueId softmax_of_non_zero(ir::ValueId x) const;
+  Value probit(Value x) const;
+  Value softmax_of_non_zero(Value x) const;
 
   Node& node_;
   std::string kind_;
@@ -38,9 +38,9 @@ inline constexpr std::int64_t most_table_numbers = std::int64_t{1} << 28;
 void check_table(Node& node, std::int64_t rows, std::int64_t columns);
 
 // The integer labels of a classifier; strings are refused.
-std::vector<std::int64_t> class_labels(Node& node);
+Ints class_labels(Node& node);
 
 // Labels by their places: those of rows.
-ir::ValueId labels_at(Node& node, const std::vector<std::int64_t>& labels, ir::ValueId places);
+Value labels_at(Node& node, const Ints& labels, Value places);
 
 }  // namespace anydim::frontends

@@ -7,9 +7,9 @@ namespace anydim::frontends {
 
 // What Cast makes of numbers or bools. `saturate`: what lies beyond a float's largest number
 // becomes that, also infinities, else what the type has for it.
-ir::ValueId converted(Node& node, ir::ValueId x, const ElementType& to, bool saturate);
+Value converted(Node& node, Value x, const ElementType& to, bool saturate);
 
 // Rounded numbers (f32 or f64) as an integer type, at its ends where they lie beyond them.
-ir::ValueId saturated(Node& node, ir::ValueId x, const ElementType& to);
+Value saturated(Node& node, Value x, const ElementType& to);
 
 }  // namespace anydim::frontends

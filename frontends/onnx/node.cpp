@@ -22,10 +22,18 @@ constexpr std::size_t longest_source = 256;
 }  // namespace
 
 Node::Node(FunctionBuilder& builder, ExternalData& external, Subgraphs& subgraphs,
-           onnx::NodeProto& proto, std::string name, int opset, std::vector<ir::ValueId> operands)
+           onnx::NodeProto& proto, std::string name, int opset,
+           const std::vector<ir::ValueId>& operands)
     : builder_(builder), external_(external), subgraphs_(subgraphs), proto_(proto),
-      name_(std::move(name)), opset_(opset), operands_(std::move(operands)),
-      results_(static_cast<std::size_t>(proto.output_size()), ir::no_value) {}
+      name_(std::move(name)), opset_(opset), operands_(of(operands)),
+      results_(static_cast<std::size_t>(proto.output_size())) {}
+
+Values Node::of(const std::vector<ir::ValueId>& ids) {
+  Values values;
+  for (const ir::ValueId id : ids)
+    values.push_back(id == ir::no_value ? no_value : Value(*this, id));
+  return values;
+}
 
 std::string Node::description() const {
   return fmt::format("node {} ({})", quoted_name(name_), printable(proto_.op_type()));
@@ -35,74 +43,73 @@ void Node::refuse(ErrorKind kind, std::string_view reason) const {
   throw Error(kind, "{} {}", description(), reason);
 }
 
-bool Node::has_operand(std::size_t index) const { return optional_operand(index) != ir::no_value; }
+bool Node::has_operand(std::size_t index) const { return optional_operand(index) != no_value; }
 
-ir::ValueId Node::optional_operand(std::size_t index) const {
-  return index < operands_.size() ? operands_[index] : ir::no_value;
+Value Node::optional_operand(std::size_t index) const {
+  return index < operands_.size() ? operands_[index] : no_value;
 }
 
-ir::ValueId Node::operand(std::size_t index) const {
-  const ir::ValueId value = optional_operand(index);
-  if (value == ir::no_value) malformed("leaves out input {}, which it needs", index);
+Value Node::operand(std::size_t index) const {
+  const Value value = optional_operand(index);
+  if (value == no_value) malformed("leaves out input {}, which it needs", index);
   return value;
 }
 
-ir::ValueId Node::index_operand(std::size_t index) {
-  const ir::ValueId value = operand(index);
+Value Node::index_operand(std::size_t index) {
+  const Value value = operand(index);
   if (!ir::is_integer(dtype(value))) {
     malformed("takes integers as input {}, got {}", index, ir::name_of(dtype(value)));
   }
   return cast(value, ir::DType::I64);
 }
 
-ir::ValueId Node::optional_index_operand(std::size_t index) {
-  return has_operand(index) ? index_operand(index) : ir::no_value;
+Value Node::optional_index_operand(std::size_t index) {
+  return has_operand(index) ? index_operand(index) : no_value;
 }
 
-std::vector<ir::ValueId> Node::operands() const {
-  std::vector<ir::ValueId> all;
+Values Node::operands() const {
+  Values all;
   for (std::size_t i = 0; i < operands_.size(); ++i) all.push_back(operand(i));
   return all;
 }
 
 std::optional<ir::Tensor> Node::constant_operand(std::size_t index) const {
-  const ir::ValueId value = optional_operand(index);
-  const ir::Tensor* tensor = value == ir::no_value ? nullptr : builder_.constant(value);
+  const Value value = optional_operand(index);
+  const ir::Tensor* tensor = value == no_value ? nullptr : builder_.constant(value.id());
   return tensor == nullptr ? std::nullopt : std::optional(*tensor);
 }
 
-std::size_t Node::rank(ir::ValueId value) const {
-  if (const std::optional<std::size_t> known = builder_.rank(value)) return *known;
+std::size_t Node::rank(Value value) const {
+  if (const std::optional<std::size_t> known = builder_.rank(value.id())) return *known;
   unsupported("has an input of a rank that isn't known before it runs");
 }
 
-std::optional<std::int64_t> Node::length(ir::ValueId value) const {
-  const ir::TensorType* type = builder_.type(value);
+std::optional<std::int64_t> Node::length(Value value) const {
+  const ir::TensorType* type = builder_.type(value.id());
   return type == nullptr || type->rank() != 1 ? std::nullopt : extent(value, -1);
 }
 
-ir::ValueId Node::of_length(ir::ValueId vector, std::int64_t length) {
+Value Node::of_length(Value vector, std::int64_t length) {
   const auto* const known = dims(vector);
   const bool is_vector = known == nullptr || known->size() == 1;  // what is none is refused later
   if (!is_vector || this->length(vector)) return vector;
   return reshaped(vector, {index_vector({length})});
 }
 
-const ir::Dim* Node::dim(ir::ValueId value, std::int64_t axis) const {
-  const ir::TensorType* type = builder_.type(value);
+const ir::Dim* Node::dim(Value value, std::int64_t axis) const {
+  const ir::TensorType* type = builder_.type(value.id());
   if (type == nullptr) return nullptr;
   if (axis < 0) axis += static_cast<std::int64_t>(type->rank());
   const auto at = static_cast<std::size_t>(axis);
   return axis < 0 || at >= type->rank() ? nullptr : &type->dims[at];
 }
 
-std::optional<std::int64_t> Node::extent(ir::ValueId value, std::int64_t axis) const {
+std::optional<std::int64_t> Node::extent(Value value, std::int64_t axis) const {
   const ir::Dim* found = dim(value, axis);
   return found == nullptr ? std::nullopt : found->constant();
 }
 
-void Node::hold_extent(ir::ValueId value, std::int64_t axis, std::int64_t extent,
-                       std::string_view name) {
+void Node::hold_extent(Value value, std::int64_t axis, std::int64_t extent, std::string_view name) {
   const ir::Dim* found = dim(value, axis);
   if (found == nullptr) return;
   if (const auto known = found->constant(); known && *known != extent)
@@ -116,17 +123,16 @@ void Node::hold_extent(ir::ValueId value, std::int64_t axis, std::int64_t extent
   const std::vector<ir::Dim>& before = *dims(value);
   std::vector<std::optional<ir::Dim>> after(before.begin(), before.end());
   after[static_cast<std::size_t>(axis)] = extent;
-  builder_.know(value, after);
+  builder_.know(value.id(), after);
 }
 
-bool Node::same_extent(ir::ValueId a, std::int64_t a_axis, ir::ValueId b,
-                       std::int64_t b_axis) const {
+bool Node::same_extent(Value a, std::int64_t a_axis, Value b, std::int64_t b_axis) const {
   const ir::Dim *first = dim(a, a_axis), *second = dim(b, b_axis);
   return first != nullptr && second != nullptr && *first == *second;
 }
 
-const std::vector<ir::Dim>* Node::dims(ir::ValueId value) const {
-  const ir::TensorType* type = builder_.type(value);
+const std::vector<ir::Dim>* Node::dims(Value value) const {
+  const ir::TensorType* type = builder_.type(value.id());
   return type == nullptr ? nullptr : &type->dims;
 }
 
@@ -138,17 +144,17 @@ std::size_t Node::axis(std::int64_t axis, std::size_t rank) const {
 }
 
 void Node::check_same_dtypes() const {
-  for (const ir::ValueId value : operands_) {
-    if (value == ir::no_value || dtype(value) == dtype()) continue;
+  for (const Value value : operands_) {
+    if (value == no_value || dtype(value) == dtype()) continue;
     malformed("takes inputs of one element type, got {} and {}", ir::name_of(dtype()),
               ir::name_of(dtype(value)));
   }
 }
 
-void Node::check_same_shape(std::size_t operand, std::string_view name, ir::ValueId like,
+void Node::check_same_shape(std::size_t operand, std::string_view name, Value like,
                             std::string_view wanted) const {
-  const ir::ValueId value = this->operand(operand);
-  const auto text = [&](ir::ValueId of) {
+  const Value value = this->operand(operand);
+  const auto text = [&](Value of) {
     std::vector<std::string> shown;
     for (std::size_t i = 0; i < rank(of); ++i) {
       const auto known = extent(of, static_cast<std::int64_t>(i));
@@ -174,134 +180,124 @@ std::string Node::stem() const {
   return name_.substr(0, longest_stem);
 }
 
-ir::ValueId Node::emit(ir::Op op, std::vector<ir::ValueId> operands, ir::Attributes attributes) {
+Value Node::emit(ir::Op op, Values operands, ir::Attributes attributes) {
   return emit_many(op, std::move(operands), std::move(attributes), 1).front();
 }
 
-std::vector<ir::ValueId> Node::emit_many(ir::Op op, std::vector<ir::ValueId> operands,
-                                         ir::Attributes attributes, std::size_t results) {
-  while (!operands.empty() && operands.back() == ir::no_value) operands.pop_back();
+Values Node::emit_many(ir::Op op, Values operands, ir::Attributes attributes, std::size_t results) {
+  while (!operands.empty() && operands.back() == no_value) operands.pop_back();
   ir::Binding binding;
   binding.op = op;
-  binding.operands = std::move(operands);
+  binding.operands = ids_of(operands);
   binding.attributes = std::move(attributes);
   binding.source = name_.substr(0, longest_source);
   for (std::size_t i = 0; i < results; ++i) {
     binding.results.push_back(
         builder_.add_intermediate(stem(), result_dtype(binding, builder_, i)));
   }
-  std::vector<ir::ValueId> ids = binding.results;
+  Values values = of(binding.results);
   builder_.add_binding(std::move(binding));
-  return ids;
+  return values;
 }
 
-ir::ValueId Node::constant(ir::Tensor value) {
+Value Node::constant(ir::Tensor value) {
   return emit(ir::Op::constant, {}, {{"value", std::move(value)}});
 }
 
-ir::ValueId Node::scalar(ir::DType dtype, double value) {
+Value Node::scalar(ir::DType dtype, double value) {
   ir::Tensor tensor(dtype, {});
   if (ir::is_float(dtype)) tensor.set_real(0, value);
   else tensor.set_integer(0, static_cast<std::int64_t>(value));
   return constant(std::move(tensor));
 }
 
-ir::ValueId Node::index_vector(std::vector<std::int64_t> elements) {
+Value Node::index_vector(Ints elements) {
   const auto count = static_cast<std::int64_t>(elements.size());
   return constant(ir::Tensor::of(ir::DType::I64, {count}, elements));
 }
 
-ir::ValueId Node::cast(ir::ValueId value, ir::DType dtype) {
-  return builder_.dtype(value) == dtype ? value : emit(ir::Op::cast, {value}, {{"to", dtype}});
+Value Node::cast(Value value, ir::DType dtype) {
+  return builder_.dtype(value.id()) == dtype ? value : emit(ir::Op::cast, {value}, {{"to", dtype}});
 }
 
-ir::ValueId Node::dim_of(ir::ValueId value, std::int64_t axis) {
-  const ir::ValueId index = index_vector({axis});
-  return emit(ir::Op::gather, {emit(ir::Op::shape_of, {value}), index},
-              {{"axis", std::int64_t{0}}});
+Value Node::dim_of(Value value, std::int64_t axis) {
+  const Value index = index_vector({axis});
+  return gather(shape_of(value), index, 0);
 }
 
-ir::ValueId Node::reshaped(ir::ValueId value, std::vector<ir::ValueId> dims) {
-  const ir::ValueId shape =
-      dims.size() == 1 ? dims[0]
-                       : emit(ir::Op::concat, std::move(dims), {{"axis", std::int64_t{0}}});
+Value Node::reshaped(Value value, Values dims) {
+  const Value shape = dims.size() == 1
+                          ? dims[0]
+                          : emit(ir::Op::concat, std::move(dims), {{"axis", std::int64_t{0}}});
   return emit(ir::Op::dyn_reshape, {value, shape});
 }
 
-ir::ValueId Node::with_axes(ir::ValueId value, std::vector<std::int64_t> axes) {
+Value Node::with_axes(Value value, Ints axes) {
   return emit(ir::Op::expand_dims, {value}, {{"axes", std::move(axes)}});
 }
 
-ir::ValueId Node::without_axes(ir::ValueId value, std::vector<std::int64_t> axes) {
+Value Node::without_axes(Value value, Ints axes) {
   return emit(ir::Op::squeeze, {value}, {{"axes", std::move(axes)}});
 }
 
-ir::ValueId Node::slice(ir::ValueId value, std::int64_t axis, std::int64_t first, std::int64_t last,
-                        std::int64_t step) {
-  using Ints = std::vector<std::int64_t>;
+Value Node::slice(Value value, std::int64_t axis, std::int64_t first, std::int64_t last,
+                  std::int64_t step) {
   ir::Attributes attributes{{"starts", Ints{first}}, {"ends", Ints{last}}, {"axes", Ints{axis}}};
   if (step != 1) attributes.emplace("steps", Ints{step});
   return emit(ir::Op::strided_slice, {value}, std::move(attributes));
 }
 
-ir::ValueId Node::positions(ir::ValueId extent) {
-  const ir::ValueId stop = without_axes(extent, {0});
+Value Node::positions(Value extent) {
+  const Value stop = without_axes(extent, {0});
   return emit(ir::Op::dyn_arange, {scalar(ir::DType::I64, 0), stop, scalar(ir::DType::I64, 1)});
 }
 
 // ---- Control flow ----
 
-ir::ValueId Node::unknown(ir::DType dtype, int lists) {
-  const ir::ValueId value = builder_.add_intermediate(stem(), dtype);
-  if (lists > 0) builder_.set_lists(value, lists);
+Value Node::unknown(ir::DType dtype, int lists) {
+  const Value value = of(builder_.add_intermediate(stem(), dtype));
+  if (lists > 0) builder_.set_lists(value.id(), lists);
   return value;
 }
 
-void Node::open_block(std::vector<ir::ValueId> parameters) {
-  builder_.open_block(std::move(parameters));
-}
+void Node::open_block(const Values& parameters) { builder_.open_block(ids_of(parameters)); }
 
-ir::Block Node::close_block(std::vector<ir::ValueId> results) {
-  return builder_.close_block(std::move(results));
-}
+ir::Block Node::close_block(const Values& results) { return builder_.close_block(ids_of(results)); }
 
-ir::ValueId Node::emit_list(ir::Op op, std::vector<ir::ValueId> operands, int lists,
-                            ir::DType dtype, ir::Attributes attributes) {
-  while (!operands.empty() && operands.back() == ir::no_value) operands.pop_back();
-  ir::Binding binding{
-      .op = op, .operands = std::move(operands), .attributes = std::move(attributes)};
+Value Node::emit_list(ir::Op op, Values operands, int lists, ir::DType dtype,
+                      ir::Attributes attributes) {
+  while (!operands.empty() && operands.back() == no_value) operands.pop_back();
+  ir::Binding binding{.op = op, .operands = ids_of(operands), .attributes = std::move(attributes)};
   binding.source = name_.substr(0, longest_source);
-  const ir::ValueId value = unknown(dtype, lists);
-  binding.results = {value};
+  const Value value = unknown(dtype, lists);
+  binding.results = {value.id()};
   std::optional<std::size_t> rank;  // of the tensors, of which a first one's is all others'
   const std::size_t tensors =
       std::min<std::size_t>(binding.operands.size(), op == ir::Op::list_insert ? 2 : 1);
-  for (std::size_t i = 0; i < tensors && !rank; ++i) rank = rank_within(binding.operands[i]);
+  for (std::size_t i = 0; i < tensors && !rank; ++i) rank = rank_within(operands[i]);
   const auto new_axis = binding.attributes.find("new_axis");
   if (rank && new_axis != binding.attributes.end() && std::get<std::int64_t>(new_axis->second) != 0)
     ++*rank;
   builder_.add_binding(std::move(binding));
-  if (rank && lists > 0) builder_.set_element_rank(value, *rank);
+  if (rank && lists > 0) builder_.set_element_rank(value.id(), *rank);
   else if (rank) know(value, std::vector<std::optional<ir::Dim>>(*rank));
   return value;
 }
 
-std::vector<ir::ValueId> Node::emit_blocks(ir::Op op, std::vector<ir::ValueId> operands,
-                                           std::vector<ir::Block> blocks,
-                                           const std::vector<ir::ValueId>& like) {
-  ir::Binding binding{.op = op, .operands = std::move(operands), .blocks = std::move(blocks)};
+Values Node::emit_blocks(ir::Op op, Values operands, std::vector<ir::Block> blocks,
+                         const Values& like) {
+  ir::Binding binding{.op = op, .operands = ids_of(operands), .blocks = std::move(blocks)};
   binding.source = name_.substr(0, longest_source);
-  for (const ir::ValueId value : like)
-    binding.results.push_back(unknown(dtype(value), lists(value)));
-  std::vector<ir::ValueId> results = binding.results;
+  for (const Value value : like)
+    binding.results.push_back(unknown(dtype(value), lists(value)).id());
+  Values results = of(binding.results);
   builder_.add_binding(std::move(binding));
   return results;
 }
 
-std::vector<ir::ValueId> Node::emit_branch(ir::ValueId condition, std::vector<ir::Block> branches) {
-  const std::vector<ir::ValueId> results = branches[0].results, others = branches[1].results;
-  std::vector<ir::ValueId> joined =
-      emit_blocks(ir::Op::branch, {condition}, std::move(branches), results);
+Values Node::emit_branch(Value condition, std::vector<ir::Block> branches) {
+  const Values results = of(branches[0].results), others = of(branches[1].results);
+  Values joined = emit_blocks(ir::Op::branch, {condition}, std::move(branches), results);
   for (std::size_t i = 0; i < joined.size(); ++i) {
     const auto *one = dims(results[i]), *other = dims(others[i]);
     if (one == nullptr || other == nullptr || one->size() != other->size()) continue;
@@ -313,44 +309,40 @@ std::vector<ir::ValueId> Node::emit_branch(ir::ValueId condition, std::vector<ir
   return joined;
 }
 
-std::optional<std::size_t> Node::rank_within(ir::ValueId value) const {
-  return builder_.lists(value) > 0 ? builder_.element_rank(value) : builder_.rank(value);
+std::optional<std::size_t> Node::rank_within(Value value) const {
+  return builder_.lists(value.id()) > 0 ? builder_.element_rank(value.id())
+                                        : builder_.rank(value.id());
 }
 
-void Node::know_rank(ir::ValueId value, ir::ValueId like, std::size_t more) {
+void Node::know_rank(Value value, Value like, std::size_t more) {
   const std::optional<std::size_t> rank = rank_within(like);
   if (!rank) return;
-  if (builder_.lists(value) > 0) builder_.set_element_rank(value, *rank);
+  if (builder_.lists(value.id()) > 0) builder_.set_element_rank(value.id(), *rank);
   else know(value, std::vector<std::optional<ir::Dim>>(*rank + more));
 }
 
-Node::Loop::Loop(Node& node, ir::ValueId trips, ir::ValueId condition,
-                 const std::vector<ir::ValueId>& carried)
+Node::Loop::Loop(Node& node, Value trips, Value condition, const Values& carried)
     : node_(node), operands_{trips, condition},
       parameters_{node.unknown(ir::DType::I64), node.unknown(ir::DType::Bool)} {
-  for (const ir::ValueId scalar : parameters_) node.know(scalar, {});
-  for (const ir::ValueId value : carried) {
+  for (const Value scalar : parameters_) node.know(scalar, {});
+  for (const Value value : carried) {
     operands_.push_back(value);
     parameters_.push_back(node.unknown(node.dtype(value), node.lists(value)));
     node.know_rank(parameters_.back(), value);
   }
   node.open_block(parameters_);
-  node.builder_.rounds().push_back(round());
+  node.builder_.rounds().push_back(round().id());
 }
 
 Node::Loop::~Loop() { node_.builder_.rounds().pop_back(); }
 
-ir::ValueId Node::Loop::round_from_end() {
-  const ir::ValueId left = node_.emit(ir::Op::sub, {operands_[0], round()});
-  return node_.emit(ir::Op::sub, {left, node_.scalar(ir::DType::I64, 1)});
-}
+Value Node::Loop::round_from_end() { return operands_[0] - round() - 1; }
 
-std::vector<ir::ValueId> Node::Loop::close(std::vector<ir::ValueId> next) {
-  const std::vector<ir::ValueId> like(next.begin() + 1, next.end());
+Values Node::Loop::close(Values next) {
+  const Values like(next.begin() + 1, next.end());
   std::vector<ir::Block> body;
-  body.push_back(node_.close_block(std::move(next)));
-  const std::vector<ir::ValueId> results =
-      node_.emit_blocks(ir::Op::loop, operands_, std::move(body), like);
+  body.push_back(node_.close_block(next));
+  const Values results = node_.emit_blocks(ir::Op::loop, operands_, std::move(body), like);
   const std::size_t carried = operands_.size() - 2;
   for (std::size_t i = 0; i < results.size(); ++i) {
     node_.know_rank(results[i], like[i], i < carried ? 0 : 1);
@@ -359,13 +351,11 @@ std::vector<ir::ValueId> Node::Loop::close(std::vector<ir::ValueId> next) {
   return results;
 }
 
-ir::ValueId Node::rank_0(ir::ValueId value) {
-  return emit(ir::Op::reshape, {value}, {{"shape", std::vector<std::int64_t>{}}});
-}
+Value Node::rank_0(Value value) { return emit(ir::Op::reshape, {value}, {{"shape", Ints{}}}); }
 
-std::optional<std::size_t> Node::declared_rank(ir::ValueId value) const {
-  if (const ir::Tensor* tensor = builder_.constant(value)) return tensor->rank();
-  return subgraphs_.declared_rank(value);
+std::optional<std::size_t> Node::declared_rank(Value value) const {
+  if (const ir::Tensor* tensor = builder_.constant(value.id())) return tensor->rank();
+  return subgraphs_.declared_rank(value.id());
 }
 
 std::size_t Node::output_count() const { return results_.size(); }
@@ -374,7 +364,7 @@ bool Node::wants_output(std::size_t index) const {
   return index < results_.size() && !proto_.output(static_cast<int>(index)).empty();
 }
 
-void Node::output(std::size_t index, ir::ValueId value) {
+void Node::output(std::size_t index, Value value) {
   if (wants_output(index)) results_[index] = value;
 }
 

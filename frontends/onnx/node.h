@@ -3,14 +3,17 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "frontends/external_data.h"
 #include "frontends/onnx/function_builder.h"
+#include "frontends/onnx/value.h"
 #include "ir/module.h"
 #include "ir/refusing.h"
 
@@ -25,11 +28,10 @@ namespace anydim::frontends {
 // Importers name these all the time.
 using ir::DType;
 using ir::Op;
-using ir::ValueId;
 
 // What only the run decides of a node, in words that follow the node's description.
 struct Choice {
-  ir::ValueId condition = ir::no_value;
+  Value condition;
   std::string where_it_holds, elsewhere;
 };
 
@@ -45,7 +47,7 @@ class Subgraphs {
   // Whether a node's output is one of the model and nothing else reads it.
   virtual bool is_result(const std::string& output) const = 0;
   // That this output, of the model, is to have only those dims whose element of `ones`, an i64
-  // vector, is not 1; no_value: those that are not 1.
+  // vector, is not 1; ir::no_value: those that are not 1.
   virtual void drop_ones(const std::string& output, ir::ValueId ones) = 0;
   // As far as it is known.
   virtual std::optional<std::size_t> declared_rank(ir::ValueId value) const = 0;
@@ -61,7 +63,8 @@ class Node final : public Refusing {
   // `name` is the node's, or what stands for it; `operands` has `no_value` where an optional input
   // is left out.
   Node(FunctionBuilder& builder, ExternalData& external, Subgraphs& subgraphs,
-       onnx::NodeProto& proto, std::string name, int opset, std::vector<ir::ValueId> operands);
+       onnx::NodeProto& proto, std::string name, int opset,
+       const std::vector<ir::ValueId>& operands);
 
   int opset() const { return opset_; }  // of the operator's domain
   std::string description() const;      // "node 'x' (Op)"; malformed() and unsupported() begin so
@@ -69,50 +72,49 @@ class Node final : public Refusing {
   // Operands
   std::size_t operand_count() const { return operands_.size(); }
   bool has_operand(std::size_t index) const;
-  ir::ValueId operand(std::size_t index) const;           // Malformed where it is left out
-  ir::ValueId optional_operand(std::size_t index) const;  // no_value where it is left out
-  ir::ValueId index_operand(std::size_t index);           // an integer tensor, as i64
-  ir::ValueId optional_index_operand(std::size_t index);
-  std::vector<ir::ValueId> operands() const;  // all; Malformed where one is left out
-  ir::DType dtype(ir::ValueId value) const { return builder_.dtype(value); }
+  Value operand(std::size_t index) const;           // Malformed where it is left out
+  Value optional_operand(std::size_t index) const;  // no_value where it is left out
+  Value index_operand(std::size_t index);           // an integer tensor, as i64
+  Value optional_index_operand(std::size_t index);
+  Values operands() const;  // all; Malformed where one is left out
+  ir::DType dtype(Value value) const { return builder_.dtype(value.id()); }
   ir::DType dtype() const { return dtype(operand(0)); }
   // As FunctionBuilder has it, else that of the dtype.
-  const ElementType& element_type_of(ir::ValueId value) const {
-    const ElementType* set = builder_.element_type(value);
+  const ElementType& element_type_of(Value value) const {
+    const ElementType* set = builder_.element_type(value.id());
     return set != nullptr ? *set : frontends::element_type_of(dtype(value));
   }
-  void set_element_type(ir::ValueId value, const ElementType& type) {
-    builder_.set_element_type(value, type);
+  void set_element_type(Value value, const ElementType& type) {
+    builder_.set_element_type(value.id(), type);
   }
   // where it is an initialiser or a Constant
   std::optional<ir::Tensor> constant_operand(std::size_t index) const;
-  std::optional<std::int64_t> known_element(ir::ValueId value) const {
-    return builder_.known_element(value);
+  std::optional<std::int64_t> known_element(Value value) const {
+    return builder_.known_element(value.id());
   }  // as FunctionBuilder has it
-  std::optional<std::int64_t> every_element(ir::ValueId value) const {
-    return builder_.every_element(value);
+  std::optional<std::int64_t> every_element(Value value) const {
+    return builder_.every_element(value.id());
   }  // as FunctionBuilder has it
-  std::size_t rank(ir::ValueId value) const;  // Unsupported where it isn't known yet
+  std::size_t rank(Value value) const;  // Unsupported where it isn't known yet
   // of a vector, where it is a known constant
-  std::optional<std::int64_t> length(ir::ValueId value) const;
+  std::optional<std::int64_t> length(Value value) const;
   // A vector as it is where its length is known; else as one of `length`, which the call checks.
-  ir::ValueId of_length(ir::ValueId vector, std::int64_t length);
+  Value of_length(Value vector, std::int64_t length);
   // where it is a known constant; -1: the last
-  std::optional<std::int64_t> extent(ir::ValueId value, std::int64_t axis) const;
-  bool same_extent(ir::ValueId a, std::int64_t a_axis, ir::ValueId b,
+  std::optional<std::int64_t> extent(Value value, std::int64_t axis) const;
+  bool same_extent(Value a, std::int64_t a_axis, Value b,
                    std::int64_t b_axis) const;  // where that is known
   std::size_t axis(std::int64_t axis,
                    std::size_t rank) const;  // from the front; Malformed out of range
   void check_same_dtypes() const;            // of all operands; Malformed where they differ
   // Malformed where the dim, of what the node's text calls `name`, is known to be another number.
   // Where a call's inputs tell it, the call checks it, and it is that number from here on.
-  void hold_extent(ir::ValueId value, std::int64_t axis, std::int64_t extent,
-                   std::string_view name);
+  void hold_extent(Value value, std::int64_t axis, std::int64_t extent, std::string_view name);
   // Malformed where the operand's rank or a dim is known to differ from that of `like`. `name` is
   // the operand's, `wanted` says whose shape it is.
-  void check_same_shape(std::size_t operand, std::string_view name, ir::ValueId like,
+  void check_same_shape(std::size_t operand, std::string_view name, Value like,
                         std::string_view wanted) const;
-  const std::vector<ir::Dim>* dims(ir::ValueId value) const;  // nullptr where they aren't known
+  const std::vector<ir::Dim>* dims(Value value) const;  // nullptr where they aren't known
   bool of_inputs(const ir::Dim& dim) const { return builder_.of_inputs(dim); }
   ir::Proof proof_of_one(const ir::Dim& dim) const {
     return ir::prove_equal(dim, 1, builder_.function().symbols);
@@ -129,8 +131,15 @@ class Node final : public Refusing {
   double real(std::string_view name, double fallback);
   double real(std::string_view name);
   std::string string(std::string_view name, std::string_view fallback);
-  std::vector<std::int64_t> integers(std::string_view name);
-  std::optional<std::vector<std::int64_t>> optional_integers(std::string_view name);
+  // Malformed where it is another one.
+  std::string one_of(std::span<const std::string_view> words, std::string_view name,
+                     std::string_view fallback);
+  std::string one_of(std::initializer_list<std::string_view> words, std::string_view name,
+                     std::string_view fallback) {
+    return one_of(std::span(words.begin(), words.size()), name, fallback);
+  }
+  Ints integers(std::string_view name);
+  std::optional<Ints> optional_integers(std::string_view name);
   std::vector<double> reals(std::string_view name);
   std::vector<std::string> strings(std::string_view name);  // empty where it is missing
   ir::Tensor tensor(std::string_view name);                 // moves the data out: once
@@ -142,107 +151,100 @@ class Node final : public Refusing {
   void check_attributes_used() const;
 
   // Bindings
-  ir::ValueId emit(ir::Op op, std::vector<ir::ValueId> operands, ir::Attributes attributes = {});
-  std::vector<ir::ValueId> emit_many(ir::Op op, std::vector<ir::ValueId> operands,
-                                     ir::Attributes attributes, std::size_t results);
-  ir::ValueId constant(ir::Tensor value);
-  ir::ValueId scalar(ir::DType dtype, double value);             // rank 0
-  ir::ValueId index_vector(std::vector<std::int64_t> elements);  // rank 1, i64
-  ir::ValueId cast(ir::ValueId value, ir::DType dtype);  // the value itself where it has the type
+  Value emit(ir::Op op, Values operands, ir::Attributes attributes = {});
+  Values emit_many(ir::Op op, Values operands, ir::Attributes attributes, std::size_t results);
+  Value constant(ir::Tensor value);
+  Value scalar(ir::DType dtype, double value);  // rank 0
+  Value index_vector(Ints elements);            // rank 1, i64
+  Value cast(Value value, ir::DType dtype);     // the value itself where it has the type
   // Dim `axis` (counted from the end where negative) of a value, as an i64 vector of one element.
-  ir::ValueId dim_of(ir::ValueId value, std::int64_t axis);
+  Value dim_of(Value value, std::int64_t axis);
   // The value under the dims that i64 vectors give, joined; -1 is inferred.
-  ir::ValueId reshaped(ir::ValueId value, std::vector<ir::ValueId> dims);
-  ir::ValueId with_axes(ir::ValueId value,
-                        std::vector<std::int64_t> axes);  // dims of 1 inserted: axes of the result
-  ir::ValueId without_axes(ir::ValueId value, std::vector<std::int64_t> axes);  // dims of 1 removed
+  Value reshaped(Value value, Values dims);
+  Value with_axes(Value value,
+                  Ints axes);                  // dims of 1 inserted: axes of the result
+  Value without_axes(Value value, Ints axes);  // dims of 1 removed
   // The elements [first, last) of an axis, counted from the end where negative, or every `step`-th
   // of them.
-  ir::ValueId slice(ir::ValueId value, std::int64_t axis, std::int64_t first, std::int64_t last,
-                    std::int64_t step = 1);
-  ir::ValueId positions(ir::ValueId extent);  // 0, 1, 2, ... below a vector of one element
+  Value slice(Value value, std::int64_t axis, std::int64_t first, std::int64_t last,
+              std::int64_t step = 1);
+  Value positions(Value extent);  // 0, 1, 2, ... below a vector of one element
 
   // Control flow. A block is open from open_block() to close_block(); bindings that are emitted
   // meanwhile are its own.
-  void open_block(std::vector<ir::ValueId> parameters);
-  ir::Block close_block(std::vector<ir::ValueId> results);
+  void open_block(const Values& parameters);
+  ir::Block close_block(const Values& results);
   bool read_apart(std::vector<Choice> choices, std::vector<ir::Block>& branches) {
     return subgraphs_.read_apart(std::move(choices), branches);
   }
-  std::vector<ir::ValueId> graph(
-      std::string_view name,
-      const std::vector<ir::ValueId>& arguments);  // the attribute's, into the open block
+  Values graph(std::string_view name,
+               const Values& arguments);  // the attribute's, into the open block
   int graph_inputs(std::string_view name);
   // As the graph declares it; nothing where it does not, or has fewer inputs.
   std::optional<std::size_t> graph_input_rank(std::string_view name, std::size_t index);
-  int lists(ir::ValueId value) const { return builder_.lists(value); }
+  int lists(Value value) const { return builder_.lists(value.id()); }
   // A value of the op in list form: `lists` as FunctionBuilder has it, elements of `dtype`.
-  ir::ValueId emit_list(ir::Op op, std::vector<ir::ValueId> operands, int lists, ir::DType dtype,
-                        ir::Attributes attributes = {});
+  Value emit_list(ir::Op op, Values operands, int lists, ir::DType dtype,
+                  ir::Attributes attributes = {});
   // Results have the element types and lists of `like`.
-  std::vector<ir::ValueId> emit_blocks(ir::Op op, std::vector<ir::ValueId> operands,
-                                       std::vector<ir::Block> blocks,
-                                       const std::vector<ir::ValueId>& like);
+  Values emit_blocks(ir::Op op, Values operands, std::vector<ir::Block> blocks, const Values& like);
   // What two branches give, the first where the condition holds: known to have their rank where it
   // is one, and the dims that are the same number.
-  std::vector<ir::ValueId> emit_branch(ir::ValueId condition, std::vector<ir::Block> branches);
-  void know(ir::ValueId value, const std::vector<std::optional<ir::Dim>>& dims) {
-    builder_.know(value, dims);
+  Values emit_branch(Value condition, std::vector<ir::Block> branches);
+  void know(Value value, const std::vector<std::optional<ir::Dim>>& dims) {
+    builder_.know(value.id(), dims);
   }  // as FunctionBuilder has it
-  ir::ValueId rank_0(ir::ValueId value);  // a tensor of one element, as one of rank 0
-  std::optional<std::size_t> declared_rank(ir::ValueId value) const;
+  Value rank_0(Value value);  // a tensor of one element, as one of rank 0
+  std::optional<std::size_t> declared_rank(Value value) const;
 
   // A loop. What is emitted before close() is its body; as inference has it, carried values keep
   // the rank with which they enter.
   class Loop {
    public:
     // `trips` (i64) and `condition` (bool) have rank 0 or are absent.
-    Loop(Node& node, ir::ValueId trips, ir::ValueId condition,
-         const std::vector<ir::ValueId>& carried);
+    Loop(Node& node, Value trips, Value condition, const Values& carried);
     Loop(const Loop&) = delete;
     ~Loop();
     // Of the body: the number of the round, whether the loop goes on, the carried values.
-    const std::vector<ir::ValueId>& parameters() const { return parameters_; }
-    ir::ValueId round() const { return parameters_[0]; }
-    ir::ValueId round_from_end();  // trips - 1 in the first round
-    ir::ValueId goes_on() const { return parameters_[1]; }
-    std::vector<ir::ValueId> carried() const {
-      return {parameters_.begin() + 2, parameters_.end()};
-    }
+    const Values& parameters() const { return parameters_; }
+    Value round() const { return parameters_[0]; }
+    Value round_from_end();  // trips - 1 in the first round
+    Value goes_on() const { return parameters_[1]; }
+    Values carried() const { return {parameters_.begin() + 2, parameters_.end()}; }
     // `next`: whether another round follows, the carried values, and what each round gives. Returns
     // the carried values at the end and those of all rounds, along a new first axis.
-    std::vector<ir::ValueId> close(std::vector<ir::ValueId> next);
+    Values close(Values next);
 
    private:
     Node& node_;
-    std::vector<ir::ValueId> operands_, parameters_;
+    Values operands_, parameters_;
   };
 
   // Random numbers, as FunctionBuilder has them
-  ir::ValueId random_seed() { return builder_.random_seed(); }
+  Value random_seed() { return of(builder_.random_seed()); }
   std::uint64_t random_number() { return builder_.random_number(); }
-  const std::vector<ir::ValueId>& rounds() { return builder_.rounds(); }
+  Values rounds() { return of(builder_.rounds()); }
 
   // Outputs
   std::size_t output_count() const;
   bool wants_output(std::size_t index) const;
-  void output(std::size_t index, ir::ValueId value);
-  bool is_result(std::size_t index) const;  // as Subgraphs has it
-  void drop_ones(std::size_t index);        // those of the output, which is_result()
-  const std::vector<ir::ValueId>& results() const {
-    return results_;
-  }  // no_value where none was given
+  void output(std::size_t index, Value value);
+  bool is_result(std::size_t index) const;            // as Subgraphs has it
+  void drop_ones(std::size_t index);                  // those of the output, which is_result()
+  const Values& results() const { return results_; }  // no_value where none was given
 
  private:
   [[noreturn]] void refuse(ErrorKind kind, std::string_view reason) const override;
   const onnx::AttributeProto* find(std::string_view name, int type, std::string_view kind);
   std::string stem() const;
-  ir::ValueId unknown(ir::DType dtype, int lists = 0);  // a value of no type yet
+  Value of(ir::ValueId id) { return {*this, id}; }
+  Values of(const std::vector<ir::ValueId>& ids);
+  Value unknown(ir::DType dtype, int lists = 0);  // a value of no type yet
   // Of a tensor, or of the tensors in a list, where it is known.
-  std::optional<std::size_t> rank_within(ir::ValueId value) const;
+  std::optional<std::size_t> rank_within(Value value) const;
   // `value` has the rank of `like` and `more`, where that is known; lists have it of their tensors.
-  void know_rank(ir::ValueId value, ir::ValueId like, std::size_t more = 0);
-  const ir::Dim* dim(ir::ValueId value, std::int64_t axis) const;  // null where it isn't known
+  void know_rank(Value value, Value like, std::size_t more = 0);
+  const ir::Dim* dim(Value value, std::int64_t axis) const;  // null where it isn't known
 
   FunctionBuilder& builder_;
   ExternalData& external_;
@@ -250,8 +252,8 @@ class Node final : public Refusing {
   onnx::NodeProto& proto_;
   std::string name_;
   int opset_;
-  std::vector<ir::ValueId> operands_;
-  std::vector<ir::ValueId> results_;
+  Values operands_;
+  Values results_;
   std::set<std::string, std::less<>> used_attributes_;
 };
 

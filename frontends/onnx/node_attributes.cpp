@@ -81,13 +81,24 @@ std::string Node::string(std::string_view name, std::string_view fallback) {
   return attribute == nullptr ? std::string(fallback) : attribute->s();
 }
 
-std::optional<std::vector<std::int64_t>> Node::optional_integers(std::string_view name) {
-  const auto* attribute = find(name, onnx::AttributeProto::INTS, "integers");
-  if (attribute == nullptr) return std::nullopt;
-  return std::vector<std::int64_t>(attribute->ints().begin(), attribute->ints().end());
+std::string Node::one_of(std::span<const std::string_view> words, std::string_view name,
+                         std::string_view fallback) {
+  std::string word = string(name, fallback);
+  if (std::ranges::find(words, word) == words.end()) {
+    malformed("takes '{}' or '{}' as attribute '{}', got {}",
+              fmt::join(words.first(words.size() - 1), "', '"), words.back(), name,
+              quoted_name(word));
+  }
+  return word;
 }
 
-std::vector<std::int64_t> Node::integers(std::string_view name) {
+std::optional<Ints> Node::optional_integers(std::string_view name) {
+  const auto* attribute = find(name, onnx::AttributeProto::INTS, "integers");
+  if (attribute == nullptr) return std::nullopt;
+  return Ints(attribute->ints().begin(), attribute->ints().end());
+}
+
+Ints Node::integers(std::string_view name) {
   auto values = optional_integers(name);
   if (!values) malformed("lacks the attribute '{}'", name);
   return *std::move(values);
@@ -146,14 +157,13 @@ std::vector<std::string> Node::strings(std::string_view name) {
   return {attribute->strings().begin(), attribute->strings().end()};
 }
 
-std::vector<ir::ValueId> Node::graph(std::string_view name,
-                                     const std::vector<ir::ValueId>& arguments) {
+Values Node::graph(std::string_view name, const Values& arguments) {
   if (find(name, onnx::AttributeProto::GRAPH, "a graph") == nullptr)
     malformed("lacks the attribute '{}'", name);
   for (auto& attribute : *proto_.mutable_attribute())
     if (attribute.name() == name)
-      return subgraphs_.import(*attribute.mutable_g(), arguments,
-                               fmt::format("attribute '{}' of {}", name, description()));
+      return of(subgraphs_.import(*attribute.mutable_g(), ids_of(arguments),
+                                  fmt::format("attribute '{}' of {}", name, description())));
   return {};
 }
 

@@ -9,7 +9,6 @@ namespace anydim::frontends {
 
 // x is [time, batch, ...], or [batch, time, ...] where `time_axis` is 1; `lengths` is [batch], i64.
 // What comes after a sequence's end stays.
-ir::ValueId reversed_sequences(Node& node, ir::ValueId x, ir::ValueId lengths,
-                               std::int64_t time_axis = 0);
+Value reversed_sequences(Node& node, Value x, Value lengths, std::int64_t time_axis = 0);
 
 }  // namespace anydim::frontends

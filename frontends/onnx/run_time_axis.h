@@ -6,13 +6,13 @@
 namespace anydim::frontends {
 
 struct RunTimeAxis {
-  ir::ValueId place = ir::no_value;  // counted from the front, rank 0
+  Value place = no_value;  // counted from the front, rank 0
   // Extents of the dims before it, of its own and of those after it: vectors of one element.
-  ir::ValueId before = ir::no_value, count = ir::no_value, after = ir::no_value;
+  Value before = no_value, count = no_value, after = no_value;
 };
 
 // `axis`, of one element, names a dim of `shape`; a negative one counts from the end of that and of
 // `behind` dims more, which it cannot name. Out of range it fails an assertion.
-RunTimeAxis run_time_axis(Node& node, ir::ValueId axis, ir::ValueId shape, std::int64_t behind = 0);
+RunTimeAxis run_time_axis(Node& node, Value axis, Value shape, std::int64_t behind = 0);
 
 }  // namespace anydim::frontends

@@ -18,16 +18,16 @@ void refuse_flag(Node& node, std::string_view name);
 std::int64_t head_count(Node& node, std::string_view name);
 // The attribute `scale`, or one over the square root of a head's size in q, [batch, heads, rows,
 // size].
-double scale_of(Node& node, ir::ValueId q);
+double scale_of(Node& node, Value q);
 
 // Both are given or neither. Throws Error{Malformed}.
-void check_both_or_neither(const Node& node, std::string_view first_name, ir::ValueId first,
-                           std::string_view second_name, ir::ValueId second);
+void check_both_or_neither(const Node& node, std::string_view first_name, Value first,
+                           std::string_view second_name, Value second);
 // A cache [batch, heads, past, size] of the same heads as what is appended to it. Throws
 // Error{Malformed}.
-void check_cache(const Node& node, std::string_view name, ir::ValueId cache, ir::ValueId fresh);
+void check_cache(const Node& node, std::string_view name, Value cache, Value fresh);
 
 // Adds `bias` to what is added to scores, where it is there.
-void add_bias(Node& node, AttentionParts& parts, ir::ValueId bias);
+void add_bias(Node& node, AttentionParts& parts, Value bias);
 
 }  // namespace anydim::frontends

@@ -22,7 +22,7 @@ void check_length(Node& node, std::string_view name, std::size_t given, std::siz
                  wanted);
 }
 
-std::vector<std::int64_t> integers_for(Node& node, const std::string& name, std::size_t wanted) {
+Ints integers_for(Node& node, const std::string& name, std::size_t wanted) {
   auto values = node.integers(name);
   check_length(node, name, values.size(), wanted);
   return values;

@@ -27,7 +27,7 @@ struct TreeWeight {
 
 struct TreeEnsemble {
   std::vector<TreeNode> nodes;
-  std::vector<std::int64_t> roots;
+  Ints roots;
   std::vector<TreeWeight> weights;
   std::int64_t targets = 1;
   ir::DType dtype = ir::DType::F32;  // of thresholds and weights

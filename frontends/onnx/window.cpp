@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t first_dim = 2;  // that windows move over
 
-std::size_t moved_dims(Node& node, ValueId x) {
+std::size_t moved_dims(Node& node, Value x) {
   const std::size_t rank = node.rank(x);
   if (rank <= first_dim) node.malformed("takes an input 0 of rank 3 or more, got rank {}", rank);
   return rank - first_dim;
@@ -32,24 +32,24 @@ bool compute(Op op, std::int64_t a, std::int64_t b, std::int64_t& result) {
 
 }  // namespace
 
-ValueId channels_first(Node& node, ValueId x) {
-  std::vector<std::int64_t> order{0, -1};
+Value channels_first(Node& node, Value x) {
+  Ints order{0, -1};
   for (std::size_t i = 0; i < moved_dims(node, x); ++i)
     order.push_back(static_cast<std::int64_t>(i) + 1);
   order[1] = static_cast<std::int64_t>(order.size()) - 1;
-  return node.emit(Op::transpose, {x}, {{"perm", std::move(order)}});
+  return transpose(x, std::move(order));
 }
 
-ValueId channels_last(Node& node, ValueId x) {
-  std::vector<std::int64_t> order{0};
+Value channels_last(Node& node, Value x) {
+  Ints order{0};
   for (std::size_t i = 0; i < moved_dims(node, x); ++i)
     order.push_back(static_cast<std::int64_t>(i) + 2);
   order.push_back(1);
-  return node.emit(Op::transpose, {x}, {{"perm", std::move(order)}});
+  return transpose(x, std::move(order));
 }
 
-std::vector<std::int64_t> axes_between(std::size_t first, std::size_t last) {
-  std::vector<std::int64_t> axes;
+Ints axes_between(std::size_t first, std::size_t last) {
+  Ints axes;
   for (std::size_t axis = first; axis < last; ++axis)
     axes.push_back(static_cast<std::int64_t>(axis));
   return axes;
@@ -59,37 +59,35 @@ bool Sizes::all(std::int64_t element) const {
   return known && std::ranges::all_of(*known, [&](std::int64_t one) { return one == element; });
 }
 
-Sizes dims_between(Node& node, ValueId value, std::size_t first, std::size_t last) {
+Sizes dims_between(Node& node, Value value, std::size_t first, std::size_t last) {
   if (const std::vector<Dim>* dims = node.dims(value)) {
-    std::vector<std::int64_t> known;
+    Ints known;
     for (std::size_t i = first; i < last && i < dims->size(); ++i)
       if (const auto constant = (*dims)[i].constant()) known.push_back(*constant);
     if (known.size() == last - first) return known;
   }
-  const auto one = [](std::size_t i) {
-    return std::vector<std::int64_t>{static_cast<std::int64_t>(i)};
-  };
-  return Sizes(node.emit(Op::strided_slice, {node.emit(Op::shape_of, {value})},
+  const auto one = [](std::size_t i) { return Ints{static_cast<std::int64_t>(i)}; };
+  return Sizes(node.emit(Op::strided_slice, {shape_of(value)},
                          {{"starts", one(first)}, {"ends", one(last)}}));
 }
 
-ValueId vector_of(Node& node, const Sizes& sizes) {
+Value vector_of(Node& node, const Sizes& sizes) {
   return sizes.known ? node.index_vector(*sizes.known) : sizes.value;
 }
 
 Sizes combine(Node& node, Op op, const Sizes& a, const Sizes& b) {
   if (!a.known || !b.known) return Sizes(node.emit(op, {vector_of(node, a), vector_of(node, b)}));
-  std::vector<std::int64_t> result(a.known->size());
+  Ints result(a.known->size());
   for (std::size_t i = 0; i < result.size(); ++i)
     if (!compute(op, (*a.known)[i], (*b.known)[i], result[i]))
       node.malformed("has sizes beyond 64 bits");
   return result;
 }
 
-std::vector<std::int64_t> Windows::attribute(Node& node, const char* name, std::size_t count,
-                                             std::int64_t fallback, std::int64_t least) {
+Ints Windows::attribute(Node& node, const char* name, std::size_t count, std::int64_t fallback,
+                        std::int64_t least) {
   const auto given = node.optional_integers(name);
-  if (!given) return std::vector<std::int64_t>(count, fallback);
+  if (!given) return Ints(count, fallback);
   if (given->size() != count ||
       std::ranges::any_of(*given, [&](std::int64_t one) { return one < least; })) {
     node.malformed("has {} = {}; expected {} integers of at least {}", name, dims_text(*given),
@@ -98,12 +96,12 @@ std::vector<std::int64_t> Windows::attribute(Node& node, const char* name, std::
   return *given;
 }
 
-Sizes Windows::kernel_attribute(Node& node, ValueId x) {
+Sizes Windows::kernel_attribute(Node& node, Value x) {
   if (!node.has_attribute("kernel_shape")) node.integers("kernel_shape");
   return attribute(node, "kernel_shape", moved_dims(node, x), 1, 1);
 }
 
-Sizes Windows::kernel_of(Node& node, ValueId x, ValueId weight) {
+Sizes Windows::kernel_of(Node& node, Value x, Value weight) {
   const std::size_t count = moved_dims(node, x);
   if (const std::size_t rank = node.rank(weight); rank != count + first_dim) {
     node.malformed("takes an input 1 (the weight) of rank {} like input 0, got rank {}",
@@ -114,7 +112,7 @@ Sizes Windows::kernel_of(Node& node, ValueId x, ValueId weight) {
     node.malformed("takes a weight with a window of at least 1, got {}", dims_text(*dims.known));
   }
   if (!node.has_attribute("kernel_shape")) return dims;
-  const std::vector<std::int64_t> given = attribute(node, "kernel_shape", count, 1, 1);
+  const Ints given = attribute(node, "kernel_shape", count, 1, 1);
   if (!dims.known) return given;
   if (given != *dims.known) {
     node.malformed("has kernel_shape = {}; its weight has {}", dims_text(given),
@@ -123,12 +121,12 @@ Sizes Windows::kernel_of(Node& node, ValueId x, ValueId weight) {
   return dims;
 }
 
-Windows::Windows(Node& node, ValueId x, Sizes kernel)
+Windows::Windows(Node& node, Value x, Sizes kernel)
     : node_(node), count_(moved_dims(node, x)), kernel_(std::move(kernel)),
       extents_(dims_between(node, x, first_dim, first_dim + count_)),
       strides_(attribute(node, "strides", count_, 1, 1)),
-      dilations_(attribute(node, "dilations", count_, 1, 1)),
-      before_(std::vector<std::int64_t>(count_, 0)), after_(before_), extra_(before_) {
+      dilations_(attribute(node, "dilations", count_, 1, 1)), before_(Ints(count_, 0)),
+      after_(before_), extra_(before_) {
   read_pads();
 }
 
@@ -177,7 +175,7 @@ Windows Windows::of_seen(const Seen& seen) const {
 }
 
 Sizes Windows::reach() const {
-  const std::vector<std::int64_t> ones(count_, 1);
+  const Ints ones(count_, 1);
   const Sizes steps = combine(node_, Op::mul, combine(node_, Op::sub, kernel_, ones), dilations_);
   return combine(node_, Op::add, steps, ones);
 }
@@ -189,12 +187,8 @@ void Windows::read_pads() {
     node_.malformed("has pads = {}; expected {} integers of at least 0", dims_text(*pads),
                     2 * count_);
   }
-  const std::string same = node_.string("auto_pad", "NOTSET");
-  if (same != "NOTSET" && same != "VALID" && same != "SAME_UPPER" && same != "SAME_LOWER") {
-    node_.malformed(
-        "takes 'NOTSET', 'VALID', 'SAME_UPPER' or 'SAME_LOWER' as attribute 'auto_pad', got {}",
-        quoted_name(same));
-  }
+  const std::string same =
+      node_.one_of({"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"}, "auto_pad", "NOTSET");
   if (same != "NOTSET" && pads &&
       std::ranges::any_of(*pads, [](std::int64_t one) { return one != 0; })) {
     node_.malformed("has pads = {} beside auto_pad = '{}'; expected one of them", dims_text(*pads),
@@ -203,13 +197,13 @@ void Windows::read_pads() {
   if (same == "SAME_UPPER" || same == "SAME_LOWER") return pad_to_same(same == "SAME_UPPER");
   if (!pads) return;
   const auto half = pads->begin() + static_cast<std::ptrdiff_t>(count_);
-  before_ = std::vector<std::int64_t>(pads->begin(), half);
-  after_ = std::vector<std::int64_t>(half, pads->end());
+  before_ = Ints(pads->begin(), half);
+  after_ = Ints(half, pads->end());
 }
 
 // As many windows as strides fit into the extents; the odd element goes behind where `upper`.
 void Windows::pad_to_same(bool upper) {
-  const std::vector<std::int64_t> zeros(count_, 0), ones(count_, 1), twos(count_, 2);
+  const Ints zeros(count_, 0), ones(count_, 1), twos(count_, 2);
   const Sizes rounded = combine(node_, Op::add, extents_, combine(node_, Op::sub, strides_, ones));
   const Sizes steps = combine(node_, Op::sub, combine(node_, Op::div, rounded, strides_), ones);
   const Sizes needed = combine(node_, Op::add, combine(node_, Op::mul, steps, strides_), reach());
@@ -222,7 +216,7 @@ void Windows::pad_to_same(bool upper) {
 // The last window begins at the largest multiple of the stride from which it covers all, but within
 // what is not padding behind.
 void Windows::round_up() {
-  const std::vector<std::int64_t> zeros(count_, 0), ones(count_, 1);
+  const Ints zeros(count_, 0), ones(count_, 1);
   const Sizes front = combine(node_, Op::add, extents_, before_);
   const Sizes all = combine(node_, Op::add, front, after_);
   const Sizes rest = combine(node_, Op::sub, all, reach());
@@ -239,24 +233,23 @@ void Windows::round_up() {
                    combine(node_, Op::sub, combine(node_, Op::add, last, reach()), all), zeros);
 }
 
-ValueId Windows::pad(ValueId x, ValueId fill, std::vector<std::int64_t> axes, const Sizes& before,
-                     const Sizes& after) const {
+Value Windows::pad(Value x, Value fill, Ints axes, const Sizes& before, const Sizes& after) const {
   if (before.all(0) && after.all(0)) return x;
   if (before.known && after.known) {
     return node_.emit(
         Op::pad, {x, fill},
         {{"before", *before.known}, {"after", *after.known}, {"axes", std::move(axes)}});
   }
-  if (fill == ir::no_value) fill = node_.scalar(node_.dtype(x), 0);
+  if (fill == no_value) fill = node_.scalar(node_.dtype(x), 0);
   return node_.emit(Op::dyn_pad, {x, fill, vector_of(node_, before), vector_of(node_, after),
                                   node_.index_vector(std::move(axes))});
 }
 
-ValueId Windows::pad(ValueId x, ValueId fill, const Sizes& before, const Sizes& after) const {
+Value Windows::pad(Value x, Value fill, const Sizes& before, const Sizes& after) const {
   return pad(x, fill, axes_between(first_dim, first_dim + count_), before, after);
 }
 
-ValueId Windows::padded(ValueId x, ValueId fill) const {
+Value Windows::padded(Value x, Value fill) const {
   return pad(x, fill, before_, combine(node_, Op::add, after_, extra_));
 }
 
@@ -269,33 +262,31 @@ bool Windows::tiles() const {
   return true;
 }
 
-ValueId Windows::tiled(ValueId x) const {
+Value Windows::tiled(Value x) const {
   const Sizes extents = dims_between(node_, x, first_dim, first_dim + count_);
   const Sizes places = combine(node_, Op::div, extents, strides_);
   const Sizes used = combine(node_, Op::mul, places, strides_);
   if (!extents.known || *extents.known != *used.known) {
-    const std::vector<std::int64_t> zeros(count_, 0);
+    const Ints zeros(count_, 0);
     x = node_.emit(Op::dyn_strided_slice,
                    {x, node_.index_vector(zeros), vector_of(node_, used),
                     node_.index_vector(axes_between(first_dim, first_dim + count_))});
   }
-  std::vector<ValueId> dims{vector_of(node_, dims_between(node_, x, 0, first_dim))};
-  std::vector<std::int64_t> order{0, 1};
-  const ValueId all = vector_of(node_, places);
+  Values dims{vector_of(node_, dims_between(node_, x, 0, first_dim))};
+  Ints order{0, 1};
+  const Value all = vector_of(node_, places);
   for (std::size_t i = 0; i < count_; ++i) {
     const auto at = static_cast<std::int64_t>(i);
-    dims.push_back(
-        node_.emit(Op::gather, {all, node_.index_vector({at})}, {{"axis", std::int64_t{0}}}));
+    dims.push_back(gather(all, node_.index_vector({at}), 0));
     dims.push_back(node_.index_vector({strides_[i]}));
     order.push_back(2 + 2 * at);
   }
   for (std::size_t i = 0; i < count_; ++i) order.push_back(3 + 2 * static_cast<std::int64_t>(i));
-  return node_.emit(Op::transpose, {node_.reshaped(x, std::move(dims))},
-                    {{"perm", std::move(order)}});
+  return transpose(node_.reshaped(x, std::move(dims)), std::move(order));
 }
 
 // It checks what is known already; the op's shape rule holds the rest.
-void Windows::check_fit(ValueId x) const {
+void Windows::check_fit(Value x) const {
   if (!kernel_.known) return;
   const Sizes spans = reach();
   for (std::size_t i = 0; i < count_; ++i) {
@@ -309,7 +300,7 @@ void Windows::check_fit(ValueId x) const {
   }
 }
 
-ValueId Windows::over(ValueId x) const {
+Value Windows::over(Value x) const {
   check_fit(x);
   // A length that only a run tells would have to be cut to whole windows first, which says its size
   // in a way that grows from layer to layer.
@@ -325,32 +316,30 @@ ValueId Windows::over(ValueId x) const {
   return node_.emit(Op::windows, {x}, std::move(attributes));
 }
 
-std::vector<std::int64_t> Windows::window_axes() const {
+Ints Windows::window_axes() const {
   return axes_between(first_dim + count_, first_dim + 2 * count_);
 }
 
-ValueId Windows::elements(DType dtype, bool padding_counts) const {
+Value Windows::elements(DType dtype, bool padding_counts) const {
   const auto one_of = [&](const Sizes& sizes, std::size_t i) -> Sizes {
-    if (sizes.known) return std::vector<std::int64_t>{(*sizes.known)[i]};
-    return Sizes(node_.emit(Op::gather,
-                            {sizes.value, node_.index_vector({static_cast<std::int64_t>(i)})},
-                            {{"axis", std::int64_t{0}}}));
+    if (sizes.known) return Ints{(*sizes.known)[i]};
+    return Sizes(gather(sizes.value, node_.index_vector({static_cast<std::int64_t>(i)}), 0));
   };
-  const ValueId none = node_.scalar(dtype, 0), one = node_.scalar(dtype, 1);
-  const std::vector<std::int64_t> zero{0};
-  ValueId product = ir::no_value;
+  const Value none = node_.scalar(dtype, 0), one = node_.scalar(dtype, 1);
+  const Ints zero{0};
+  Value product = no_value;
   for (std::size_t i = 0; i < count_; ++i) {
-    ValueId line = node_.emit(Op::dyn_full, {one, vector_of(node_, one_of(extents_, i))});
+    Value line = node_.emit(Op::dyn_full, {one, vector_of(node_, one_of(extents_, i))});
     line = pad(line, padding_counts ? one : none, zero, one_of(before_, i), one_of(after_, i));
     line = pad(line, none, zero, Sizes(zero), one_of(extra_, i));
     const Sizes size = one_of(kernel_, i);
-    const ValueId windows = node_.emit(Op::dyn_windows, {line, vector_of(node_, size)},
-                                       {{"axes", zero},
-                                        {"strides", std::vector{strides_[i]}},
-                                        {"dilations", std::vector{dilations_[i]}}});
-    ValueId count = node_.emit(Op::reduce_sum, {windows}, {{"axes", std::vector<std::int64_t>{1}}});
+    const Value windows = node_.emit(Op::dyn_windows, {line, vector_of(node_, size)},
+                                     {{"axes", zero},
+                                      {"strides", std::vector{strides_[i]}},
+                                      {"dilations", std::vector{dilations_[i]}}});
+    Value count = node_.emit(Op::reduce_sum, {windows}, {{"axes", Ints{1}}});
     if (i + 1 < count_) count = node_.with_axes(count, axes_between(1, count_ - i));
-    product = i == 0 ? count : node_.emit(Op::mul, {product, count});
+    product = i == 0 ? count : product * count;
   }
   return product;
 }
