@@ -10,7 +10,6 @@
 #include "codegen_cuda/backend.h"
 #include "ir/error.h"
 #include "runtime/cuda_device.h"
-#include "runtime/cuda_driver.h"
 
 #ifdef ANYDIM_LLVM
 #include "codegen_cpu/backend.h"

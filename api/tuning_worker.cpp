@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <iostream>
 
-#include "api/load.h"
 #include "api/model.h"
 #include "api/option_text.h"
 #include "api/recorded_calls.h"

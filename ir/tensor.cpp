@@ -1,7 +1,5 @@
 #include "ir/tensor.h"
 
-#include <fmt/ranges.h>
-
 #include <atomic>
 #include <bit>
 #include <cmath>

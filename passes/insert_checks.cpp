@@ -8,7 +8,6 @@
 #include "ir/shapes/infer.h"
 #include "ir/text/print.h"
 #include "passes/pass.h"
-#include "passes/rewrite.h"
 
 namespace anydim::passes {
 

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "ir/shapes/infer.h"
-#include "passes/fusible.h"
 #include "passes/pass.h"
 #include "passes/rewrite.h"
 

@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "codegen_cuda/names.h"
-#include "ir/error.h"
 #include "ir/loops/scalar_program.h"
 
 namespace anydim::codegen_cuda {

@@ -22,7 +22,7 @@ Value largest(Value x) { return reduce(Op::reduce_max, x, {-1}, true); }
 Value sees_any(Node& node, const AttentionParts& parts) {
   if (parts.bias == no_value) return largest(parts.seen);
   Value bias = parts.bias;
-  const DType dtype = node.dtype(bias);
+  const DType dtype = bias.dtype();
   const Value nothing = node.scalar(dtype, -inf);
   if (parts.seen != no_value) bias = where(parts.seen, bias, nothing);
   return largest(bias) > nothing;
@@ -35,10 +35,10 @@ Value masked(const AttentionParts& parts, Value scores) {
 }
 
 // softmax with one score more a row, which is not among the results.
-Value softmax_beside(Node& node, Value scores, Value sink) {
-  const DType dtype = node.dtype(scores);
-  sink = node.cast(sink, dtype);
-  if (node.rank(sink) == 1) sink = node.with_axes(sink, {1, 2});
+Value softmax_beside(Value scores, Value sink) {
+  const DType dtype = scores.dtype();
+  sink = cast(sink, dtype);
+  if (sink.rank() == 1) sink = with_axes(sink, {1, 2});
   const Value top = max(largest(scores), sink);
   const Value shares = exp(scores - top);
   const Value sum = reduce(Op::reduce_sum, shares, {-1}, true);
@@ -59,7 +59,7 @@ Value swap_heads_and_rows(Value x) { return transpose(x, {0, 2, 1, 3}); }
 
 Value split_heads(Node& node, Value x, std::int64_t heads, std::string_view attribute) {
   if (heads < 1) node.malformed("has {} = {}; expected at least 1", attribute, heads);
-  const auto width = node.extent(x, 2);
+  const auto width = x.extent(2);
   if (width && *width % heads != 0) {
     node.malformed("has {} = {}, which does not divide the {} elements of a row", attribute, heads,
                    *width);
@@ -71,9 +71,9 @@ Value merge_heads(Node& node, Value x) {
   return reshaped_like(node, swap_heads_and_rows(x), {0, 0, -1});
 }
 
-Value after_past(Node& node, Value past, Value x) {
+Value after_past(Value past, Value x) {
   if (past == no_value) return x;
-  return concat({node.cast(past, node.dtype(x)), x}, 2);
+  return concat({cast(past, x.dtype()), x}, 2);
 }
 
 Value repeat_heads(Node& node, Value x, std::int64_t times) {
@@ -83,9 +83,9 @@ Value repeat_heads(Node& node, Value x, std::int64_t times) {
 
 Value extended(Node& node, Value mask, Value keys, double fill) {
   const Value zero = node.index_vector({0});
-  const Value missing = max(keys - node.dim_of(mask, -1), zero);
-  return node.emit(Op::dyn_pad, {mask, node.scalar(node.dtype(mask), fill), zero, missing,
-                                 node.index_vector({-1})});
+  const Value missing = max(keys - dim_of(mask, -1), zero);
+  return node.emit(Op::dyn_pad,
+                   {mask, node.scalar(mask.dtype(), fill), zero, missing, node.index_vector({-1})});
 }
 
 Value both(Value a, Value b) {
@@ -94,9 +94,9 @@ Value both(Value a, Value b) {
 }
 
 Value keys_seen(Node& node, const Window& window, Value rows, Value keys) {
-  Value own = node.with_axes(node.positions(rows), {1});
+  Value own = with_axes(positions(rows), {1});
   if (window.offset != no_value) own = own + window.offset;
-  const Value key = node.positions(keys);
+  const Value key = positions(keys);
   Value seen = no_value;
   const auto bound = [&](Op op, std::int64_t distance) {
     const Value limit = distance == 0 ? own : own + distance;
@@ -109,7 +109,7 @@ Value keys_seen(Node& node, const Window& window, Value rows, Value keys) {
 }
 
 double default_scale(Node& node, Value q) {
-  const auto size = node.extent(q, 3);
+  const auto size = q.extent(3);
   if (!size)
     node.unsupported(
         "has heads of a size that is not known before it runs, and no attribute 'scale'");
@@ -118,7 +118,7 @@ double default_scale(Node& node, Value q) {
 
 AttentionResult emit_attention(Node& node, const AttentionParts& parts,
                                std::optional<AttentionStep> wanted) {
-  const DType dtype = node.dtype(parts.q);
+  const DType dtype = parts.q.dtype();
   const bool wide = dtype == DType::F32 || dtype == DType::F64;
   const bool plain_softmax = !parts.softmax_dtype || *parts.softmax_dtype == dtype;
   const bool guarded =
@@ -139,11 +139,11 @@ AttentionResult emit_attention(Node& node, const AttentionParts& parts,
     capped = tanh(product / cap) * cap;
   }
   const Value biased = masked(parts, capped);
-  const Value scores = node.cast(biased, parts.softmax_dtype.value_or(dtype));
+  const Value scores = cast(biased, parts.softmax_dtype.value_or(dtype));
   Value shares = parts.sink != no_value
-                     ? softmax_beside(node, scores, parts.sink)
+                     ? softmax_beside(scores, parts.sink)
                      : node.emit(Op::softmax, {scores}, {{"axis", std::int64_t{-1}}});
-  shares = node.cast(shares, dtype);
+  shares = cast(shares, dtype);
   if (guarded) shares = where(sees_any(node, parts), shares, zero);
   AttentionResult result{matmul(shares, parts.v)};
   if (wanted) {
@@ -159,20 +159,19 @@ AttentionResult emit_attention(Node& node, const AttentionParts& parts,
 
 Value rotated(Node& node, Value x, Value cos, Value sin, std::int64_t width, bool interleaved) {
   const std::int64_t half = width / 2;
-  const Value first = interleaved ? node.slice(x, -1, 0, width, 2) : node.slice(x, -1, 0, half);
-  const Value second =
-      interleaved ? node.slice(x, -1, 1, width, 2) : node.slice(x, -1, half, width);
-  cos = node.with_axes(cos, {1});
-  sin = node.with_axes(sin, {1});
+  const Value first = interleaved ? slice(x, -1, 0, width, 2) : slice(x, -1, 0, half);
+  const Value second = interleaved ? slice(x, -1, 1, width, 2) : slice(x, -1, half, width);
+  cos = with_axes(cos, {1});
+  sin = with_axes(sin, {1});
   const auto turned = [&](Op op, Value a, Value b) { return node.emit(op, {cos * a, sin * b}); };
   const Value real = turned(Op::sub, first, second), imaginary = turned(Op::add, second, first);
   Values parts{real, imaginary};
   if (interleaved) {
-    const Value pairs = concat({node.with_axes(real, {4}), node.with_axes(imaginary, {4})}, 4);
+    const Value pairs = concat({with_axes(real, {4}), with_axes(imaginary, {4})}, 4);
     parts = {reshaped_like(node, pairs, {0, 0, 0, width})};
   }
-  if (node.extent(x, -1) != width)
-    parts.push_back(node.slice(x, -1, width, std::numeric_limits<std::int64_t>::max()));
+  if (x.extent(-1) != width)
+    parts.push_back(slice(x, -1, width, std::numeric_limits<std::int64_t>::max()));
   return parts.size() == 1 ? parts[0] : concat(std::move(parts), 3);
 }
 

@@ -15,7 +15,7 @@ Value split_heads(Node& node, Value x, std::int64_t heads, std::string_view attr
 Value merge_heads(Node& node, Value x);
 Value swap_heads_and_rows(Value x);
 // past and x one after the other along the rows; x itself where nothing is past.
-Value after_past(Node& node, Value past, Value x);
+Value after_past(Value past, Value x);
 // Each head of x as often, one after the other.
 Value repeat_heads(Node& node, Value x, std::int64_t times);
 

@@ -398,7 +398,7 @@ class GraphImporter : public Subgraphs {
       Ints first(wanted - rank);
       std::iota(first.begin(), first.end(), std::int64_t{0});
       ones = concat({node.index_vector(Ints(first.size(), 1)), ones}, 0);
-      results[result] = node.with_axes(all, std::move(first)).id();
+      results[result] = with_axes(all, std::move(first)).id();
     }
     results.push_back(ones.id());
     behind.block = builder_.close_block(std::move(results));
@@ -429,7 +429,7 @@ class GraphImporter : public Subgraphs {
     const ElementType& type = node.element_type_of(node.operand(0));
     if (!type.narrow || type.narrow->real) return;
     for (const Value value : node.results()) {
-      if (value == no_value || node.dtype(value) != type.held()) continue;
+      if (value == no_value || value.dtype() != type.held()) continue;
       if (builder_.element_type(value.id()) == nullptr) node.set_element_type(value, type);
     }
   }

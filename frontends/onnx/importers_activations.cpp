@@ -145,10 +145,10 @@ void import_thresholded_relu(Node& node) {
 void import_scaled_silu(Node& node) {
   const double alpha = node.real("alpha", 1);
   const Value x = node.operand(0);
-  const Value factor = node.has_operand(1) ? node.rank_0(node.cast(node.operand(1), DType::F32))
+  const Value factor = node.has_operand(1) ? rank_0(cast(node.operand(1), DType::F32))
                                            : node.scalar(DType::F32, alpha);
-  const Value z = node.cast(x, DType::F32) * factor;
-  node.output(0, swish(node.cast(z, node.dtype())));
+  const Value z = cast(x, DType::F32) * factor;
+  node.output(0, swish(cast(z, node.dtype())));
 }
 
 }  // namespace anydim::frontends

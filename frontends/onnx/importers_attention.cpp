@@ -1,5 +1,4 @@
 // Attention of the standard domains, and what turns positions into angles.
-#include <cmath>
 
 #include "frontends/onnx/attention.h"
 #include "frontends/onnx/importers.h"
@@ -11,7 +10,7 @@ namespace {
 // How often each head of k stands for one of q.
 std::int64_t heads_shared(Node& node, Value q, Value k) {
   if (node.same_extent(q, 1, k, 1)) return 1;
-  const auto query_heads = node.extent(q, 1), key_heads = node.extent(k, 1);
+  const auto query_heads = q.extent(1), key_heads = k.extent(1);
   if (!query_heads || !key_heads)
     node.unsupported("has numbers of heads that are not known before it runs");
   if (*key_heads < 1 || *query_heads % *key_heads != 0) {
@@ -35,7 +34,7 @@ std::optional<DType> softmax_dtype(Node& node) {
 
 class StandardAttention {
  public:
-  explicit StandardAttention(Node& node) : node_(node), flat_(node.rank(node.operand(0)) == 3) {}
+  explicit StandardAttention(Node& node) : node_(node), flat_(node.operand(0).rank() == 3) {}
 
   void run() {
     read_heads();
@@ -65,11 +64,11 @@ class StandardAttention {
  private:
   void read_heads() {
     const Value q = node_.operand(0), k = node_.operand(1),
-                v = node_.cast(node_.operand(2), node_.dtype());
-    const std::size_t rank = node_.rank(q);
-    if ((rank != 3 && rank != 4) || node_.rank(k) != rank || node_.rank(v) != rank) {
+                v = cast(node_.operand(2), node_.dtype());
+    const std::size_t rank = q.rank();
+    if ((rank != 3 && rank != 4) || k.rank() != rank || v.rank() != rank) {
       node_.malformed("takes inputs 0 to 2 of rank 3, or of rank 4, got {}, {} and {}", rank,
-                      node_.rank(k), node_.rank(v));
+                      k.rank(), v.rank());
     }
     if (!flat_) {
       const bool told = node_.has_attribute("q_num_heads") || node_.has_attribute("kv_num_heads");
@@ -99,23 +98,23 @@ class StandardAttention {
     const Value filled = node_.optional_index_operand(6);
     if (filled != no_value && past_key != no_value)
       node_.malformed("takes past_key or nonpad_kv_seqlen, got both");
-    rows_ = node_.dim_of(parts_.q, 2);
-    if (past_key != no_value) window_.offset = node_.dim_of(past_key, 2);
-    parts_.k = after_past(node_, past_key, parts_.k);
-    parts_.v = after_past(node_, past_value, parts_.v);
+    rows_ = dim_of(parts_.q, 2);
+    if (past_key != no_value) window_.offset = dim_of(past_key, 2);
+    parts_.k = after_past(past_key, parts_.k);
+    parts_.v = after_past(past_value, parts_.v);
     node_.output(1, parts_.k);
     node_.output(2, parts_.v);
-    keys_ = node_.dim_of(parts_.k, 2);
+    keys_ = dim_of(parts_.k, 2);
     if (filled == no_value) return;
-    const Value lengths = node_.with_axes(filled, {1, 2, 3});
+    const Value lengths = with_axes(filled, {1, 2, 3});
     window_.offset = lengths - rows_;
-    parts_.seen = node_.positions(keys_) < lengths;
+    parts_.seen = positions(keys_) < lengths;
     parts_.blind_rows_are_zero = true;
   }
 
   void read_mask() {
     if (!node_.has_operand(3)) return;
-    const DType dtype = node_.dtype(node_.operand(3));
+    const DType dtype = node_.operand(3).dtype();
     if (dtype != DType::Bool && dtype != node_.dtype()) {
       node_.malformed("takes bool or {} as input 3 (attn_mask), got {}", ir::name_of(node_.dtype()),
                       ir::name_of(dtype));
@@ -128,8 +127,8 @@ class StandardAttention {
 
   // From opset 24 a mask may tell of the first keys only: the others are not seen.
   Value whole(Value mask, DType dtype) {
-    if (node_.rank(mask) == 0 || node_.same_extent(mask, -1, parts_.k, 2)) return mask;
-    const auto told = node_.extent(mask, -1), all = node_.extent(parts_.k, 2);
+    if (mask.rank() == 0 || node_.same_extent(mask, -1, parts_.k, 2)) return mask;
+    const auto told = mask.extent(-1), all = parts_.k.extent(2);
     if (node_.opset() < 24 && !(told && all && 1 < *told)) return mask;
     return extended(node_, mask, keys_, dtype == DType::Bool ? 0 : -INFINITY);
   }
@@ -164,9 +163,9 @@ Value modified(Node& node, std::string_view graph, Value value) {
   if (results.size() != 1)
     node.malformed("has a graph of {} outputs as attribute '{}', expected 1", results.size(),
                    graph);
-  if (node.dtype(results[0]) != node.dtype(value)) {
+  if (results[0].dtype() != value.dtype()) {
     node.malformed("has a graph that gives {} as attribute '{}', expected {}",
-                   ir::name_of(node.dtype(results[0])), graph, ir::name_of(node.dtype(value)));
+                   ir::name_of(results[0].dtype()), graph, ir::name_of(value.dtype()));
   }
   return results[0];
 }
@@ -177,10 +176,7 @@ void import_attention(Node& node) { StandardAttention(node).run(); }
 
 void import_flex_attention(Node& node) {
   node.check_same_dtypes();
-  for (std::size_t i = 0; i < 3; ++i) {
-    const std::size_t rank = node.rank(node.operand(i));
-    if (rank != 4) node.malformed("takes rank 4 as input {}, got {}", i, rank);
-  }
+  for (const std::size_t i : {0, 1, 2}) node.check_rank(i, 4);
   AttentionParts parts{.q = node.operand(0), .k = node.operand(1), .v = node.operand(2)};
   parts.scale = scale_of(node, parts.q);
   const std::int64_t shared = heads_shared(node, parts.q, parts.k);
@@ -194,21 +190,20 @@ void import_flex_attention(Node& node) {
   }
   const Value columns = transpose(parts.k, {0, 1, 3, 2});
   const Value product = matmul(parts.q, columns) * parts.scale;
-  const Value scores = modified(node, "score_mod", node.cast(product, computed));
+  const Value scores = modified(node, "score_mod", cast(product, computed));
   const Value shares =
       modified(node, "prob_mod", node.emit(Op::softmax, {scores}, {{"axis", std::int64_t{-1}}}));
-  node.output(0, node.cast(matmul(shares, node.cast(parts.v, computed)), dtype));
+  node.output(0, cast(matmul(shares, cast(parts.v, computed)), dtype));
 }
 
 void import_rotary_embedding(Node& node) {
   Value x = node.operand(0);
-  const bool flat = node.rank(x) == 3;
-  if (!flat && node.rank(x) != 4)
-    node.malformed("takes rank 3 or 4 as input 0, got {}", node.rank(x));
+  const bool flat = x.rank() == 3;
+  if (!flat && x.rank() != 4) node.malformed("takes rank 3 or 4 as input 0, got {}", x.rank());
   if (flat) x = split_heads(node, x, node.integer("num_heads"), "num_heads");
   else node.ignore_attribute("num_heads");
   const bool interleaved = node.flag("interleaved", false);
-  const auto size = node.extent(x, 3);
+  const auto size = x.extent(3);
   std::int64_t width = node.integer("rotary_embedding_dim", 0);
   if (width == 0) {
     if (!size) node.unsupported("has heads of a size that is not known before it runs");
@@ -219,10 +214,8 @@ void import_rotary_embedding(Node& node) {
   }
   const auto angles = [&](std::size_t operand) {
     const Value table = node.operand(operand);
-    const std::size_t rank = node.has_operand(3) ? 2 : 3;
-    if (node.rank(table) != rank)
-      node.malformed("takes rank {} as input {}, got {}", rank, operand, node.rank(table));
-    const auto half = node.extent(table, -1);
+    node.check_rank(operand, node.has_operand(3) ? 2 : 3);
+    const auto half = table.extent(-1);
     if (half && *half != width / 2) {
       node.malformed("takes rows of {} elements as input {}, got {}", width / 2, operand, *half);
     }

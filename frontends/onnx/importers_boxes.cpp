@@ -43,7 +43,7 @@ class RoiAligner {
     Value all = no_value;
     const auto take = [&](Value row, Value row_share, Value column, Value column_share) {
       const Value part =
-          pixel(row, column) * node_.with_axes(across(row_share) * along(column_share), {3});
+          pixel(row, column) * with_axes(across(row_share) * along(column_share), {3});
       all = all == no_value ? part : mode_ == "max" ? max(all, part) : all + part;
     };
     take(y.low, near_y, x.low, near_x);
@@ -51,32 +51,31 @@ class RoiAligner {
     take(y.high, y.far, x.low, near_x);
     take(y.high, y.far, x.high, x.far);
     const Value inside = across(y.inside) & along(x.inside);
-    all = where(node_.with_axes(inside, {3}), all, 0);
+    all = where(with_axes(inside, {3}), all, 0);
     const bool greatest = mode_ == "max";
     if (samples_ == 0) {
       const Value taken = across(y.taken) & along(x.taken);
-      all = where(node_.with_axes(taken, {3}), all,
+      all = where(with_axes(taken, {3}), all,
                   greatest ? -std::numeric_limits<double>::infinity() : 0);
     }
-    const Value bins =
-        node_.reshaped(all, {node_.dim_of(all, 0), node_.index_vector({height}), y.each,
-                             node_.index_vector({width}), x.each, node_.dim_of(all, 3)});
+    const Value bins = reshaped(all, {dim_of(all, 0), node_.index_vector({height}), y.each,
+                                      node_.index_vector({width}), x.each, dim_of(all, 3)});
     const Op reduction = greatest        ? Op::reduce_max
                          : samples_ == 0 ? Op::reduce_sum
                                          : Op::reduce_mean;
     Value found = reduce(reduction, bins, {2, 4}, false);
-    if (samples_ == 0) found = of_own_number(found, node_.with_axes(y.own * x.own, {2, 3}));
+    if (samples_ == 0) found = of_own_number(found, with_axes(y.own * x.own, {2, 3}));
     node_.output(0, transpose(found, {0, 3, 1, 2}));
   }
 
  private:
-  Value across(Value rows) { return node_.with_axes(rows, {2}); }
-  Value along(Value columns) { return node_.with_axes(columns, {1}); }
+  Value across(Value rows) { return with_axes(rows, {2}); }
+  Value along(Value columns) { return with_axes(columns, {1}); }
 
   BoxSide side(std::int64_t place, std::int64_t image_axis, std::int64_t bins) {
     const Value boxes = node_.operand(1);
     const auto edge = [&](std::int64_t at) {  // [boxes, 1]
-      const Value scaled = node_.slice(boxes, 1, at, at + 1) * scale_;
+      const Value scaled = slice(boxes, 1, at, at + 1) * scale_;
       return half_pixel_ ? scaled - 0.5 : scaled;
     };
     const Value first = edge(place);
@@ -85,8 +84,7 @@ class RoiAligner {
     BoxSide side;
     const Value position = samples_ == 0 ? own_samples(side, first, length, bins)
                                          : even_samples(side, first, length, bins);
-    const Value extent =
-        node_.cast(node_.rank_0(node_.dim_of(image_, image_axis)), node_.dtype(image_));
+    const Value extent = cast(rank_0(dim_of(image_, image_axis)), image_.dtype());
     const Value last = extent - 1;
     const Value within = min(max(position, 0), last);
     side.inside = (position >= -1) & (position <= extent);
@@ -100,9 +98,9 @@ class RoiAligner {
   Value even_samples(BoxSide& side, Value first, Value length, std::int64_t bins) {
     side.each = node_.index_vector({samples_});
     const std::int64_t count = bins * samples_;
-    const Value at = middles(node_.positions(node_.index_vector({count})));
+    const Value at = middles(positions(node_.index_vector({count})));
     const Value step = length / static_cast<double>(count);
-    return first + node_.with_axes(at, {0}) * step;
+    return first + with_axes(at, {0}) * step;
   }
 
   // The same where a box has a sample for each pixel that its bins are large; bins of all boxes
@@ -111,19 +109,18 @@ class RoiAligner {
     const Value bin = length / static_cast<double>(bins);
     side.own = max(ceil(bin), 0);
     const Value most = reduce(Op::reduce_max, side.own, {0, 1}, false);
-    side.each = node_.with_axes(node_.cast(max(most, 0), DType::I64), {0});  // without boxes: 0
-    const Value sample = node_.positions(side.each);
-    const Value share = node_.with_axes(middles(sample), {0}) / max(side.own, 1);
-    const Value begin = node_.with_axes(
-        node_.cast(node_.positions(node_.index_vector({bins})), node_.dtype(image_)), {1});
-    const auto of_box = [&](Value value) { return node_.with_axes(value, {2}); };
-    const Value places = of_box(first) + (begin + node_.with_axes(share, {1})) * of_box(bin);
+    side.each = with_axes(cast(max(most, 0), DType::I64), {0});  // without boxes: 0
+    const Value sample = positions(side.each);
+    const Value share = with_axes(middles(sample), {0}) / max(side.own, 1);
+    const Value begin = with_axes(cast(positions(node_.index_vector({bins})), image_.dtype()), {1});
+    const auto of_box = [&](Value value) { return with_axes(value, {2}); };
+    const Value places = of_box(first) + (begin + with_axes(share, {1})) * of_box(bin);
     const Value all = side.each * node_.index_vector({bins});
-    const Values shape{node_.dim_of(places, 0), all};
-    const Value among = node_.with_axes(node_.cast(sample, node_.dtype(image_)), {0}) < side.own;
-    side.taken = node_.reshaped(
-        node_.emit(Op::dyn_broadcast_to, {node_.with_axes(among, {1}), shape_of(places)}), shape);
-    return node_.reshaped(places, shape);
+    const Values shape{dim_of(places, 0), all};
+    const Value among = with_axes(cast(sample, image_.dtype()), {0}) < side.own;
+    side.taken = reshaped(
+        node_.emit(Op::dyn_broadcast_to, {with_axes(among, {1}), shape_of(places)}), shape);
+    return reshaped(places, shape);
   }
 
   // Sums over a box's samples as their mean. Bins without any sample are 0.
@@ -132,16 +129,15 @@ class RoiAligner {
     return where(samples > 0, found, 0);
   }
 
-  Value middles(Value places) { return node_.cast(places, node_.dtype(image_)) + 0.5; }
+  Value middles(Value places) { return cast(places, image_.dtype()) + 0.5; }
 
   // [boxes, rows, columns, channel]
   Value pixel(Value row, Value column) {
     const Value shape = shape_of(across(row) + along(column));
     const auto index = [&](Value value) {
-      return node_.with_axes(
-          node_.emit(Op::dyn_broadcast_to, {node_.cast(value, DType::I64), shape}), {3});
+      return with_axes(node_.emit(Op::dyn_broadcast_to, {cast(value, DType::I64), shape}), {3});
     };
-    const Value image = node_.with_axes(node_.index_operand(2), {1, 2});
+    const Value image = with_axes(node_.index_operand(2), {1, 2});
     const Value indices = concat({index(image), index(across(row)), index(along(column))}, 3);
     return node_.emit(Op::gather_nd, {pixels_, indices}, {{"batch_dims", std::int64_t{0}}});
   }
@@ -159,11 +155,10 @@ class RoiAligner {
 
 // Boxes cut into bins, each the mean (or the largest) of a few samples between pixels.
 void import_roi_align(Node& node) {
-  for (const std::size_t i : {0, 1, 2}) {
-    const std::size_t rank = node.rank(node.operand(i)), wanted = i == 0 ? 4 : i == 1 ? 2 : 1;
-    if (rank != wanted) node.malformed("takes rank {} as input {}, got {}", wanted, i, rank);
-  }
-  if (const auto edges = node.extent(node.operand(1), 1); edges && *edges != 4)
+  node.check_rank(0, 4);
+  node.check_rank(1, 2);
+  node.check_rank(2, 1);
+  if (const auto edges = node.operand(1).extent(1); edges && *edges != 4)
     node.malformed("takes boxes of 4 edges as input 1 (rois), got {}", *edges);
   RoiAligner(node).run();
 }
@@ -178,24 +173,24 @@ struct BinSide {
 
 BinSide bin_side(Node& node, std::int64_t place, std::int64_t image_axis, std::int64_t bins) {
   const Value boxes = node.operand(1);
-  const DType dtype = node.dtype(boxes);
+  const DType dtype = boxes.dtype();
   const auto edge = [&](std::int64_t at) {  // [boxes, 1], rounded, halves away from zero
-    const Value scaled = node.slice(boxes, 1, at, at + 1) * node.real("spatial_scale", 1);
+    const Value scaled = slice(boxes, 1, at, at + 1) * node.real("spatial_scale", 1);
     return where(scaled < 0, ceil(scaled - 0.5), floor(scaled + 0.5));
   };
   const Value first = edge(place);
   const Value length = max(edge(place + 2) - first + 1, 1);
   const Value bin = length / static_cast<double>(bins);
-  const Value extent = node.dim_of(node.operand(0), image_axis);
-  const Value last = node.cast(node.rank_0(extent), dtype);
-  const Value index = node.cast(node.positions(node.index_vector({bins})), dtype);
+  const Value extent = dim_of(node.operand(0), image_axis);
+  const Value last = cast(rank_0(extent), dtype);
+  const Value index = cast(positions(node.index_vector({bins})), dtype);
   const auto bound = [&](Op rounded, Value at) {
-    const Value along = node.emit(rounded, {node.with_axes(at, {0}) * bin});
+    const Value along = node.emit(rounded, {with_axes(at, {0}) * bin});
     return min(max(first + along, 0), last);
   };
   const Value begin = bound(Op::floor, index), end = bound(Op::ceil, index + 1);
-  const Value pixels = node.cast(node.positions(extent), dtype);
-  const auto of_bin = [&](Value value) { return node.with_axes(value, {2}); };
+  const Value pixels = cast(positions(extent), dtype);
+  const auto of_bin = [&](Value value) { return with_axes(value, {2}); };
   return {(pixels >= of_bin(begin)) & (pixels < of_bin(end)), begin < end};
 }
 
@@ -204,30 +199,27 @@ BinSide bin_side(Node& node, std::int64_t place, std::int64_t image_axis, std::i
 // Boxes of whole pixels cut into bins, each its largest pixel; 0 where a bin has none.
 void import_max_roi_pool(Node& node) {
   const Value image = node.operand(0), boxes = node.operand(1);
-  for (const std::size_t i : {0, 1}) {
-    const std::size_t rank = node.rank(node.operand(i)), wanted = i == 0 ? 4 : 2;
-    if (rank != wanted) node.malformed("takes rank {} as input {}, got {}", wanted, i, rank);
-  }
-  if (const auto fields = node.extent(boxes, 1); fields && *fields != 5)
+  node.check_rank(0, 4);
+  node.check_rank(1, 2);
+  if (const auto fields = boxes.extent(1); fields && *fields != 5)
     node.malformed("takes an image's number and 4 edges for each box as input 1 (rois), got {}",
                    *fields);
   const Ints bins = node.integers("pooled_shape");
   if (bins.size() != 2 || bins[0] < 1 || bins[1] < 1 || bins[0] > 1 << 15 || bins[1] > 1 << 15)
     node.malformed("takes 2 numbers from 1 to {} as attribute pooled_shape", 1 << 15);
   const BinSide y = bin_side(node, 2, 2, bins[0]), x = bin_side(node, 1, 3, bins[1]);
-  const Value lowest = node.scalar(node.dtype(image), -std::numeric_limits<double>::infinity());
-  const Value number = node.cast(node.without_axes(node.slice(boxes, 1, 0, 1), {1}), DType::I64);
+  const Value lowest = node.scalar(image.dtype(), -std::numeric_limits<double>::infinity());
+  const Value number = cast(without_axes(slice(boxes, 1, 0, 1), {1}), DType::I64);
   Value found = gather(image, number, 0);
   const auto largest = [&](const Ints& pixel_axes, const Ints& mask_axes, Value taken,
                            std::int64_t axis) {
-    found =
-        reduce(Op::reduce_max,
-               where(node.with_axes(taken, mask_axes), node.with_axes(found, pixel_axes), lowest),
-               {axis}, false);
+    found = reduce(Op::reduce_max,
+                   where(with_axes(taken, mask_axes), with_axes(found, pixel_axes), lowest), {axis},
+                   false);
   };
   largest({2}, {1, 4}, y.taken, 3);  // [boxes, channels, rows, width]
   largest({3}, {1, 2}, x.taken, 4);  // [boxes, channels, rows, columns]
-  const Value any = node.with_axes(y.any, {1, 3}) & node.with_axes(x.any, {1, 2});
+  const Value any = with_axes(y.any, {1, 3}) & with_axes(x.any, {1, 2});
   node.output(0, where(any, found, 0));
 }
 

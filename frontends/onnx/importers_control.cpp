@@ -1,5 +1,4 @@
 // If, Loop and Scan.
-#include <optional>
 
 #include "frontends/onnx/importers.h"
 
@@ -8,9 +7,9 @@ namespace anydim::frontends {
 namespace {
 
 Value condition(Node& node, Value value) {
-  if (node.dtype(value) != DType::Bool)
-    node.malformed("takes a bool as condition, got {}", ir::name_of(node.dtype(value)));
-  return node.rank_0(value);
+  if (value.dtype() != DType::Bool)
+    node.malformed("takes a bool as condition, got {}", ir::name_of(value.dtype()));
+  return rank_0(value);
 }
 
 void give_outputs(Node& node, const Values& values) {
@@ -75,7 +74,7 @@ Values scan(Node& node, const Values& states, const Values& inputs, const ScanSi
     const Value element = given[states.size() + o];
     const Value place = sides.output_directions[o] != 0 ? node.scalar(DType::I64, 0) : no_value;
     yielded.push_back(node.emit_list(Op::list_insert, {entering[list_of[o]], element, place}, 1,
-                                     node.dtype(element)));
+                                     element.dtype()));
   }
   for (std::size_t o = 0; o < outputs; ++o)
     if (plain(o)) yielded.push_back(given[states.size() + o]);
@@ -118,9 +117,9 @@ void import_if(Node& node) {
           "has branches of which one gives a tensor and one a sequence or optional as output {}",
           i);
     // An empty sequence has elements of any type.
-    if (node.lists(results[i]) == 0 && node.dtype(results[i]) != node.dtype(otherwise[i])) {
+    if (node.lists(results[i]) == 0 && results[i].dtype() != otherwise[i].dtype()) {
       node.malformed("has branches that give {} and {} as output {}",
-                     ir::name_of(node.dtype(results[i])), ir::name_of(node.dtype(otherwise[i])), i);
+                     ir::name_of(results[i].dtype()), ir::name_of(otherwise[i].dtype()), i);
     }
   }
   if (differ_in_rank(node, results, otherwise) &&
@@ -130,7 +129,7 @@ void import_if(Node& node) {
 }
 
 void import_loop(Node& node) {
-  const Value trips = node.has_operand(0) ? node.rank_0(node.index_operand(0)) : no_value;
+  const Value trips = node.has_operand(0) ? rank_0(node.index_operand(0)) : no_value;
   const Value wanted = node.has_operand(1) ? condition(node, node.operand(1)) : no_value;
   Values carried;
   for (std::size_t k = 2; k < node.operand_count(); ++k) carried.push_back(node.operand(k));
@@ -138,7 +137,7 @@ void import_loop(Node& node) {
   // A body may declare the round and the condition as vectors of one element.
   Values arguments = loop.parameters();
   for (const std::size_t i : {0, 1})
-    if (node.graph_input_rank("body", i) == 1) arguments[i] = node.with_axes(arguments[i], {0});
+    if (node.graph_input_rank("body", i) == 1) arguments[i] = with_axes(arguments[i], {0});
   Values yielded = node.graph("body", arguments);
   if (yielded.size() < carried.size() + 1) {
     node.malformed("has a body of {} outputs, expected at least {}", yielded.size(),

@@ -25,12 +25,12 @@ std::int64_t groups_of(Node& node) {
 
 Value with_bias(Node& node, Value y, Value bias, std::size_t count) {
   if (bias == no_value) return y;
-  if (node.rank(bias) != 1) node.malformed("takes a bias of rank 1, got rank {}", node.rank(bias));
-  const auto channels = node.extent(y, 1), given = node.extent(bias, 0);
+  if (bias.rank() != 1) node.malformed("takes a bias of rank 1, got rank {}", bias.rank());
+  const auto channels = y.extent(1), given = bias.extent(0);
   if (channels && given && *channels != *given) {
     node.malformed("takes a bias of {} elements, one for each output, got {}", *channels, *given);
   }
-  return y + node.with_axes(bias, axes_between(1, count + 1));
+  return y + with_axes(bias, axes_between(1, count + 1));
 }
 
 namespace {
@@ -41,8 +41,7 @@ Value product_of(Node& node, const Sizes& sizes) {
 
 // `of` channels must be whole groups, and as many as the weight takes.
 void check_channels(Node& node, Value x, Value weight, std::int64_t groups) {
-  const auto channels = node.extent(x, 1), outputs = node.extent(weight, 0),
-             taken = node.extent(weight, 1);
+  const auto channels = x.extent(1), outputs = weight.extent(0), taken = weight.extent(1);
   if (channels && *channels % groups != 0) {
     node.malformed("has group = {}, which does not divide the {} channels of input 0", groups,
                    *channels);
@@ -63,32 +62,32 @@ void check_channels(Node& node, Value x, Value weight, std::int64_t groups) {
 Value weight_matrix(Node& node, Value weight, std::int64_t groups) {
   const Value flat = node.emit(Op::flatten, {weight}, {{"axis", std::int64_t{1}}});
   if (groups == 1) return flat;
-  return node.reshaped(flat, {node.index_vector({groups}),
-                              quotient(node, node.dim_of(flat, 0), groups), node.dim_of(flat, 1)});
+  return reshaped(flat, {node.index_vector({groups}), quotient(node, dim_of(flat, 0), groups),
+                         dim_of(flat, 1)});
 }
 
 // Every channel has windows of its own: a product of elements, summed over a window's places.
 Value depthwise(Node& node, const Windows& windows, Value moved, Value weight) {
   const std::size_t count = windows.count();
   const Ints one_place(count - 1, 0);
-  const auto channels = node.extent(moved, 1), outputs = node.extent(weight, 0);
+  const auto channels = moved.extent(1), outputs = weight.extent(0);
   const Ints places = axes_between(1, count);
   const auto sum = [&](Value value, std::size_t from) {
     return node.emit(Op::reduce_sum, {value}, {{"axes", axes_between(from, from + count)}});
   };
   if (channels && outputs && *channels == *outputs) {
     // The weight's dim of 1 channel stands for the first place.
-    const Value spread = places.empty() ? weight : node.with_axes(weight, places);
+    const Value spread = places.empty() ? weight : with_axes(weight, places);
     return sum(moved * spread, 2 + count);
   }
   // [N, C, 1, places..., window...] times [C, outputs of a channel, 1..., window...].
-  Values dims{node.dim_of(moved, 1), node.dim_of(weight, 0) / node.dim_of(moved, 1)};
+  Values dims{dim_of(moved, 1), dim_of(weight, 0) / dim_of(moved, 1)};
   dims.push_back(node.index_vector(Ints(count, 1)));
   dims.push_back(vector_of(node, windows.kernel()));
-  const Value product = node.with_axes(moved, {2}) * node.reshaped(weight, std::move(dims));
+  const Value product = with_axes(moved, {2}) * reshaped(weight, std::move(dims));
   const Value summed = sum(product, 3 + count);
-  return node.reshaped(summed, {node.dim_of(moved, 0), node.dim_of(weight, 0),
-                                vector_of(node, dims_between(node, moved, 2, 2 + count))});
+  return reshaped(summed, {dim_of(moved, 0), dim_of(weight, 0),
+                           vector_of(node, dims_between(node, moved, 2, 2 + count))});
 }
 
 }  // namespace
@@ -96,22 +95,21 @@ Value depthwise(Node& node, const Windows& windows, Value moved, Value weight) {
 Value convolved(Node& node, const Windows& windows, Value moved, Value weight,
                 std::int64_t groups) {
   const std::size_t count = windows.count();
-  if (node.extent(weight, 1) == 1 && (groups > 1 || node.extent(weight, 0) == 1))
+  if (weight.extent(1) == 1 && (groups > 1 || weight.extent(0) == 1))
     return depthwise(node, windows, moved, weight);
   Ints order{0, 1};
   for (const std::int64_t axis : windows.window_axes()) order.push_back(axis);
   for (std::size_t i = 0; i < count; ++i) order.push_back(static_cast<std::int64_t>(i) + 2);
   const Sizes places = dims_between(node, moved, 2, 2 + count);
-  const Value batch = node.dim_of(moved, 0);
-  const Value depth =
-      quotient(node, node.dim_of(moved, 1), groups) * product_of(node, windows.kernel());
+  const Value batch = dim_of(moved, 0);
+  const Value depth = quotient(node, dim_of(moved, 1), groups) * product_of(node, windows.kernel());
   Values dims{batch};
   if (groups > 1) dims.push_back(node.index_vector({groups}));
   dims.insert(dims.end(), {depth, product_of(node, places)});
-  const Value columns = node.reshaped(transpose(moved, std::move(order)), std::move(dims));
+  const Value columns = reshaped(transpose(moved, std::move(order)), std::move(dims));
   const Value product = matmul(weight_matrix(node, weight, groups), columns);
   if (groups == 1 && count == 1) return product;  // of a line it has these dims
-  return node.reshaped(product, {batch, node.dim_of(weight, 0), vector_of(node, places)});
+  return reshaped(product, {batch, dim_of(weight, 0), vector_of(node, places)});
 }
 
 namespace {
@@ -121,7 +119,7 @@ Value convolution(Node& node, Value x, Value weight) {
   const std::int64_t groups = groups_of(node);
   check_channels(node, x, weight, groups);
   // Places far apart may all lie beside a small image.
-  const auto seen = ir::is_float(node.dtype(weight)) ? windows.seen() : std::nullopt;
+  const auto seen = ir::is_float(weight.dtype()) ? windows.seen() : std::nullopt;
   if (!seen) return convolved(node, windows, windows.over(windows.padded(x)), weight, groups);
   Ints ends = seen->first;
   for (std::size_t i = 0; i < ends.size(); ++i) ends[i] += seen->count[i];
@@ -137,7 +135,7 @@ Value biased_convolution(Node& node) {
   node.check_same_dtypes();
   const Value x = node.operand(0);
   const Value y = convolution(node, x, node.operand(1));
-  return with_bias(node, y, node.optional_operand(2), node.rank(x) - 2);
+  return with_bias(node, y, node.optional_operand(2), x.rank() - 2);
 }
 
 struct FusedActivation {
@@ -186,11 +184,11 @@ void import_fused_convolution(Node& node) {
 
 // Inputs: x and the weight, then their zero points (the weight's may be one an output).
 void import_integer_convolution(Node& node) {
-  const Value x = centred(node, node.operand(0), node.optional_operand(2));
+  const Value x = centred(node.operand(0), node.optional_operand(2));
   const Value zero = node.has_operand(3)
                          ? along_axis(node, node.operand(3), node.operand(1), {.axis = 0})
                          : no_value;
-  node.output(0, convolution(node, x, centred(node, node.operand(1), zero)));
+  node.output(0, convolution(node, x, centred(node.operand(1), zero)));
 }
 
 namespace {
@@ -198,15 +196,14 @@ namespace {
 // Inputs: x, its scale and zero point; the weight likewise; scale and zero point of the result; a
 // bias of scale x_scale * w_scale. `x` is input 0, with channels first.
 Value quantised_convolution(Node& node, Value x) {
-  x = centred(node, x, node.operand(2));
+  x = centred(x, node.operand(2));
   const Value weight = node.operand(3);
-  Value y = convolution(
-      node, x, centred(node, weight, along_axis(node, node.operand(5), weight, {.axis = 0})));
-  y = with_bias(node, y, node.optional_operand(8), node.rank(x) - 2);
+  Value y =
+      convolution(node, x, centred(weight, along_axis(node, node.operand(5), weight, {.axis = 0})));
+  y = with_bias(node, y, node.optional_operand(8), x.rank() - 2);
   const Value scales = node.operand(1) * along_axis(node, node.operand(4), y, {.axis = 1});
   const Value ratio = node.operand(6) / scales;
-  return quantised(node, node.cast(y, node.dtype(ratio)), ratio, node.operand(7),
-                   node.dtype(node.operand(7)));
+  return quantised(node, cast(y, ratio.dtype()), ratio, node.operand(7), node.operand(7).dtype());
 }
 
 }  // namespace
@@ -235,7 +232,7 @@ class DeformedWindows {
       : node_(node), windows_(windows), x_(node.operand(0)),
         groups_(node.integer("offset_group", 1)) {
     if (groups_ < 1) node.malformed("has offset_group = {}; expected at least 1", groups_);
-    if (const auto channels = node.extent(x_, 1); channels && *channels % groups_ != 0) {
+    if (const auto channels = x_.extent(1); channels && *channels % groups_ != 0) {
       node.malformed("has offset_group = {}, which does not divide the {} channels of input 0",
                      groups_, *channels);
     }
@@ -245,9 +242,9 @@ class DeformedWindows {
 
   // [batch, channel, rows, columns, window rows, window columns]
   Value elements() {
-    const Value grouped = node_.reshaped(x_, {node_.dim_of(x_, 0), node_.index_vector({groups_}),
-                                              quotient(node_, node_.dim_of(x_, 1), groups_),
-                                              node_.dim_of(x_, 2), node_.dim_of(x_, 3)});
+    const Value grouped =
+        reshaped(x_, {dim_of(x_, 0), node_.index_vector({groups_}),
+                      quotient(node_, dim_of(x_, 1), groups_), dim_of(x_, 2), dim_of(x_, 3)});
     pixels_ = turned(grouped, {0, 1, 3, 4, 2});
     const Value offsets = turned(split(2, 2), {0, 1, 5, 6, 2, 3, 4});
     const Value y = position(offsets, 0), x = position(offsets, 1);
@@ -268,8 +265,8 @@ class DeformedWindows {
       sum = sum * mask;
     }
     const Value channels = turned(sum, {0, 1, 6, 2, 3, 4, 5});
-    return node_.reshaped(channels, {node_.dim_of(x_, 0), node_.dim_of(x_, 1), rows_and_columns(),
-                                     vector_of(node_, windows_.kernel())});
+    return reshaped(channels, {dim_of(x_, 0), dim_of(x_, 1), rows_and_columns(),
+                               vector_of(node_, windows_.kernel())});
   }
 
  private:
@@ -279,13 +276,12 @@ class DeformedWindows {
   // Each place of a window has `each` numbers for each place of the result.
   void check(std::size_t operand, const char* name, std::int64_t each) const {
     const Value value = node_.operand(operand);
-    if (node_.rank(value) != 4)
-      node_.malformed("takes an input {} ({}) of rank 4, got rank {}", operand, name,
-                      node_.rank(value));
+    if (value.rank() != 4)
+      node_.malformed("takes an input {} ({}) of rank 4, got rank {}", operand, name, value.rank());
     if (!windows_.kernel().known) return;
     std::int64_t wanted = groups_ * each;
     for (const std::int64_t size : *windows_.kernel().known) wanted *= size;
-    if (const auto given = node_.extent(value, 1); given && *given != wanted)
+    if (const auto given = value.extent(1); given && *given != wanted)
       node_.malformed(
           "has offset_group = {} and kernel_shape = {}, so {} channels of "
           "input {} ({}), got {}",
@@ -295,9 +291,9 @@ class DeformedWindows {
   // [batch, group, window rows, window columns, each, rows, columns]
   Value split(std::size_t operand, std::int64_t each) {
     const Value value = node_.operand(operand);
-    return node_.reshaped(value, {node_.dim_of(value, 0), node_.index_vector({groups_}),
-                                  vector_of(node_, windows_.kernel()), node_.index_vector({each}),
-                                  vector_of(node_, dims_between(node_, value, 2, 4))});
+    return reshaped(value, {dim_of(value, 0), node_.index_vector({groups_}),
+                            vector_of(node_, windows_.kernel()), node_.index_vector({each}),
+                            vector_of(node_, dims_between(node_, value, 2, 4))});
   }
 
   // Along side 0 (rows) or 1, of offsets with both as their last dim.
@@ -307,29 +303,29 @@ class DeformedWindows {
       Ints others;
       for (std::int64_t i = 0; i < 6; ++i)
         if (i != axis) others.push_back(i);
-      return node_.with_axes(node_.positions(extent) * step, others);
+      return with_axes(positions(extent) * step, others);
     };
-    const auto element = [&](Value vector) { return node_.slice(vector, 0, side, side + 1); };
+    const auto element = [&](Value vector) { return slice(vector, 0, side, side + 1); };
     const Value first = steps(element(rows_and_columns()), windows_.strides()[at], 2 + side) -
                         element(vector_of(node_, windows_.before()));
     const Value whole = first + steps(element(vector_of(node_, windows_.kernel())),
                                       windows_.dilations()[at], 4 + side);
-    const Value moved = node_.without_axes(node_.slice(offsets, 6, side, side + 1), {6});
-    return node_.cast(whole, node_.dtype()) + moved;
+    const Value moved = without_axes(slice(offsets, 6, side, side + 1), {6});
+    return cast(whole, node_.dtype()) + moved;
   }
 
   Value pixel(Value row, Value column, Value share) {
     Values indices;
     std::int64_t axis = 2;
     for (const Value place : {row, column}) {
-      const Value last = node_.cast(node_.rank_0(node_.dim_of(x_, axis++)), node_.dtype()) - 1;
+      const Value last = cast(rank_0(dim_of(x_, axis++)), node_.dtype()) - 1;
       const Value within = min(max(place, 0), last);
       share = where(equal(place, within), share, 0);
-      indices.push_back(node_.with_axes(node_.cast(within, DType::I64), {6}));
+      indices.push_back(with_axes(cast(within, DType::I64), {6}));
     }
     const Value found =
         node_.emit(Op::gather_nd, {pixels_, concat(indices, 6)}, {{"batch_dims", std::int64_t{2}}});
-    return found * node_.with_axes(share, {6});
+    return found * with_axes(share, {6});
   }
 
   Node& node_;
@@ -345,7 +341,7 @@ class DeformedWindows {
 void import_deformable_convolution(Node& node) {
   node.check_same_dtypes();
   const Value x = node.operand(0), weight = node.operand(1);
-  if (node.rank(x) != 4)
+  if (x.rank() != 4)
     node.unsupported("convolves something else than images [batch, channel, height, width]");
   const Windows windows(node, x, Windows::kernel_of(node, x, weight));
   const std::int64_t groups = groups_of(node);

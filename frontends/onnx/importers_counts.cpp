@@ -10,7 +10,7 @@ void import_compress(Node& node) {
   if (node.has_attribute("axis")) attributes.emplace("axis", node.integer("axis"));
   // A mask of the input's shape, which exporters write where no axis is named, is taken in order.
   Value chosen = node.operand(1);
-  if (node.rank(chosen) > 1) chosen = node.reshaped(chosen, {node.index_vector({-1})});
+  if (chosen.rank() > 1) chosen = reshaped(chosen, {node.index_vector({-1})});
   node.output(0, node.emit(Op::compress, {node.operand(0), chosen}, std::move(attributes)));
 }
 
@@ -23,11 +23,10 @@ void import_unique(Node& node) {
 
 void import_non_max_suppression(Node& node) {
   const auto one = [&](std::size_t index, DType dtype, double otherwise) {
-    return node.has_operand(index) ? node.rank_0(node.operand(index))
-                                   : node.scalar(dtype, otherwise);
+    return node.has_operand(index) ? rank_0(node.operand(index)) : node.scalar(dtype, otherwise);
   };
   const std::int64_t centred = node.flag("center_point_box", false) ? 1 : 0;
-  const Value score = node.has_operand(4) ? node.rank_0(node.operand(4)) : no_value;
+  const Value score = node.has_operand(4) ? rank_0(node.operand(4)) : no_value;
   node.output(0, node.emit(Op::non_max_suppression,
                            {node.operand(0), node.operand(1), one(2, DType::I64, 0),
                             one(3, node.dtype(), 0), score},

@@ -37,7 +37,7 @@ class GatedDeltaNet {
     packed_ = !node.has_operand(1);
     if (packed_ != !node.has_operand(2))
       node.malformed("takes a key and a value (inputs 1 and 2) together, got one of them");
-    const std::size_t rank = node.rank(node.operand(0)), flat = packed_ ? 2 : 3;
+    const std::size_t rank = node.operand(0).rank(), flat = packed_ ? 2 : 3;
     if (rank != flat && rank != flat + 1) {
       node.malformed("takes rank {} or {} as input 0{}, got {}", flat, flat + 1,
                      packed_ ? " without a key and a value" : "", rank);
@@ -85,19 +85,18 @@ class GatedDeltaNet {
     const LinearRecurrenceResult result = emit_linear_recurrence(node_, parts);
     Value y = swap_heads_and_rows(result.y);
     if (!batch_apart_) {
-      y = node_.reshaped(
-          y, {node_.dim_of(node_.operand(0), 0), node_.index_vector({heads, value_size})});
+      y = reshaped(y, {dim_of(node_.operand(0), 0), node_.index_vector({heads, value_size})});
     }
-    node_.output(0, node_.cast(y, node_.dtype()));
-    node_.output(1, node_.cast(turned(result.state), DType::F32));
+    node_.output(0, cast(y, node_.dtype()));
+    node_.output(1, cast(turned(result.state), DType::F32));
   }
 
  private:
-  Value operand(std::size_t i) const { return node_.cast(node_.operand(i), computed_); }
-  Value batch() { return node_.dim_of(node_.operand(batch_apart_ ? 0 : 6), 0); }
+  Value operand(std::size_t i) const { return cast(node_.operand(i), computed_); }
+  Value batch() { return dim_of(node_.operand(batch_apart_ ? 0 : 6), 0); }
 
   std::int64_t extent(Value value, std::int64_t axis, std::string_view what) const {
-    const auto known = node_.extent(value, axis);
+    const auto known = value.extent(axis);
     if (!known) node_.unsupported("has a number of {} that is not known before it runs", what);
     return *known;
   }
@@ -105,24 +104,24 @@ class GatedDeltaNet {
   // Tokens of all texts in a line, as texts of one length: [batch, steps, ...].
   Value with_batch(Value value) {
     if (batch_apart_) return value;
-    const auto others = dims_between(node_, value, 1, node_.rank(value));
-    return node_.reshaped(value, {batch(), node_.index_vector({-1}), vector_of(node_, others)});
+    const auto others = dims_between(node_, value, 1, value.rank());
+    return reshaped(value, {batch(), node_.index_vector({-1}), vector_of(node_, others)});
   }
 
   // [batch, heads, steps, size] of [batch, steps, heads, size], or of one number a head.
   Value by_head(Value value, bool may_have_elements) {
     value = with_batch(value);
-    const std::size_t rank = node_.rank(value);
+    const std::size_t rank = value.rank();
     if (rank != 3 && !(may_have_elements && rank == 4))
       node_.malformed("takes one number a head in each step; got rank {}", rank);
-    if (rank == 3) value = node_.with_axes(value, {3});
+    if (rank == 3) value = with_axes(value, {3});
     return swap_heads_and_rows(value);
   }
 
   void read_heads(LinearRecurrence& parts) {
     if (!packed_) {
       for (const std::size_t i : {0U, 1U, 2U}) {
-        if (node_.rank(node_.operand(i)) != node_.rank(node_.operand(0)))
+        if (node_.operand(i).rank() != node_.operand(0).rank())
           node_.malformed("takes inputs 0, 1 and 2 of one rank");
         (i == 0 ? parts.q : i == 1 ? parts.k : parts.v) = by_head(operand(i), true);
       }
@@ -141,7 +140,7 @@ class GatedDeltaNet {
           width, key_size, heads, value_size);
     }
     const auto part = [&](std::int64_t first, std::int64_t last, std::int64_t count) {
-      return split_heads(node_, node_.slice(all, 2, first, last), count, "heads");
+      return split_heads(node_, slice(all, 2, first, last), count, "heads");
     };
     parts.q = part(0, both / 2, both / 2 / key_size);
     parts.k = part(both / 2, both, both / 2 / key_size);
@@ -152,9 +151,8 @@ class GatedDeltaNet {
   // size].
   Value along_heads(std::size_t i, std::int64_t heads, std::int64_t key_size) {
     const Value value = operand(i);
-    if (node_.rank(value) == 1 && node_.extent(value, 0) == heads)
-      return node_.with_axes(value, {1, 2});
-    return node_.reshaped(value, {node_.index_vector({heads, 1, key_size})});
+    if (value.rank() == 1 && value.extent(0) == heads) return with_axes(value, {1, 2});
+    return reshaped(value, {node_.index_vector({heads, 1, key_size})});
   }
 
   Value log_decay(std::int64_t heads, std::int64_t key_size) {
@@ -187,10 +185,10 @@ void import_gated_delta_net(Node& node) {
 // The decay of such a network, and how much of what it holds it replaces. Inputs: the decay's
 // projection, a bias and a factor a head, the other's projection.
 void import_linear_attention_gate(Node& node) {
-  const auto wide = [&](std::size_t i) { return node.cast(node.operand(i), DType::F32); };
+  const auto wide = [&](std::size_t i) { return cast(node.operand(i), DType::F32); };
   const Value moved = wide(0) + wide(1);
-  node.output(0, node.cast(wide(2) * softplus(moved), node.dtype()));
-  if (node.wants_output(1)) node.output(1, node.cast(sigmoid(wide(3)), node.dtype()));
+  node.output(0, cast(wide(2) * softplus(moved), node.dtype()));
+  if (node.wants_output(1)) node.output(1, cast(sigmoid(wide(3)), node.dtype()));
 }
 
 }  // namespace anydim::frontends

@@ -71,7 +71,7 @@ class Einsum {
       const std::size_t comma = left.find(',');
       const std::string_view text = left.substr(0, comma);
       const Value value = node_.operand(i);
-      const std::size_t rank = node_.rank(value);
+      const std::size_t rank = value.rank();
       const bool spread = text.find("...") != std::string_view::npos;
       const std::size_t letters = text.size() - (spread ? 3 : 0);
       if (letters > rank || (!spread && letters != rank))
@@ -127,8 +127,7 @@ class Einsum {
       for (std::size_t k = 0; k < rank; ++k) {
         if (k != axis) others.push_back(static_cast<std::int64_t>(k));
       }
-      return node_.with_axes(
-          node_.positions(node_.dim_of(term.value, static_cast<std::int64_t>(axis))), others);
+      return with_axes(positions(dim_of(term.value, static_cast<std::int64_t>(axis))), others);
     };
     const Value same = equal(along(i), along(j));
     const Value kept = where(same, term.value, 0);
@@ -180,18 +179,18 @@ class Einsum {
     Values dims;
     // A batch dim of 1 takes the other operand's extent.
     for (std::size_t i = 0; i < batch.size(); ++i)
-      dims.push_back(node_.dim_of(multiplied, static_cast<std::int64_t>(i)));
+      dims.push_back(dim_of(multiplied, static_cast<std::int64_t>(i)));
     for (const Label label : rows) dims.push_back(dim(a, label));
     for (const Label label : columns) dims.push_back(dim(b, label));
     Labels labels = batch;
     labels.insert(labels.end(), rows.begin(), rows.end());
     labels.insert(labels.end(), columns.begin(), columns.end());
-    if (dims.empty()) return {node_.without_axes(multiplied, {0, 1}), {}};
-    return {node_.reshaped(multiplied, std::move(dims)), std::move(labels)};
+    if (dims.empty()) return {without_axes(multiplied, {0, 1}), {}};
+    return {reshaped(multiplied, std::move(dims)), std::move(labels)};
   }
 
   Value dim(const Term& term, Label label) {
-    return node_.dim_of(term.value, std::ranges::find(term.labels, label) - term.labels.begin());
+    return dim_of(term.value, std::ranges::find(term.labels, label) - term.labels.begin());
   }
 
   // [batch..., rows, columns], each of the last two the product of its labels' extents.
@@ -208,7 +207,7 @@ class Einsum {
       for (const Label label : *group) extent = extent * dim(arranged, label);
       dims.push_back(extent);
     }
-    return node_.reshaped(arranged.value, std::move(dims));
+    return reshaped(arranged.value, std::move(dims));
   }
 
   Node& node_;

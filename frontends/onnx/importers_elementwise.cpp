@@ -105,19 +105,19 @@ void import_mod(Node& node) {
 void import_pow(Node& node) {
   const Value base = node.operand(0);
   const Value exponent = node.operand(1);
-  const DType dtype = node.dtype(base);
-  if (node.dtype(exponent) == DType::Bool) node.malformed("takes numbers as input 1, got bool");
-  if (ir::is_float(dtype) || !ir::is_float(node.dtype(exponent))) {
-    node.output(0, pow(base, node.cast(exponent, dtype)));
+  const DType dtype = base.dtype();
+  if (exponent.dtype() == DType::Bool) node.malformed("takes numbers as input 1, got bool");
+  if (ir::is_float(dtype) || !ir::is_float(exponent.dtype())) {
+    node.output(0, pow(base, cast(exponent, dtype)));
     return;
   }
-  const Value power = pow(node.cast(base, DType::F64), node.cast(exponent, DType::F64));
-  node.output(0, node.cast(power, dtype));
+  const Value power = pow(cast(base, DType::F64), cast(exponent, DType::F64));
+  node.output(0, cast(power, dtype));
 }
 
 void import_where(Node& node) {
-  const DType then = node.dtype(node.operand(1));
-  const DType otherwise = node.dtype(node.operand(2));
+  const DType then = node.operand(1).dtype();
+  const DType otherwise = node.operand(2).dtype();
   if (then != otherwise) {
     node.malformed("takes inputs 1 and 2 of one element type, got {} and {}", ir::name_of(then),
                    ir::name_of(otherwise));

@@ -61,8 +61,8 @@ class GroupQuery {
     const Value q = node_.operand(0), k = node_.optional_operand(1), v = node_.optional_operand(2);
     check_both_or_neither(node_, "key", k, "value", v);
     for (const Value value : {q, k, v}) {
-      if (value != no_value && node_.rank(value) != 3)
-        node_.malformed("takes rank 3 as query, key and value, got {}", node_.rank(value));
+      if (value != no_value && value.rank() != 3)
+        node_.malformed("takes rank 3 as query, key and value, got {}", value.rank());
     }
     if (k != no_value) {
       parts_.q = split_heads(node_, q, heads_, "num_heads");
@@ -71,7 +71,7 @@ class GroupQuery {
       return;
     }
     const std::int64_t all = heads_ + 2 * key_heads_;
-    const auto width = node_.extent(q, 2);
+    const auto width = q.extent(2);
     if (!width) node_.unsupported("has a packed query of a width that is not known before it runs");
     if (*width % all != 0) {
       node_.malformed(
@@ -79,21 +79,19 @@ class GroupQuery {
           all, *width);
     }
     const std::int64_t size = *width / all, query = heads_ * size, key = key_heads_ * size;
-    parts_.q = split_heads(node_, node_.slice(q, -1, 0, query), heads_, "num_heads");
-    parts_.k =
-        split_heads(node_, node_.slice(q, -1, query, query + key), key_heads_, "kv_num_heads");
-    parts_.v =
-        split_heads(node_, node_.slice(q, -1, query + key, *width), key_heads_, "kv_num_heads");
+    parts_.q = split_heads(node_, slice(q, -1, 0, query), heads_, "num_heads");
+    parts_.k = split_heads(node_, slice(q, -1, query, query + key), key_heads_, "kv_num_heads");
+    parts_.v = split_heads(node_, slice(q, -1, query + key, *width), key_heads_, "kv_num_heads");
   }
 
   // Reads how many keys each row of the batch has in all, and how many were there before. A first
   // call, whose keys are all new, has none from before.
   void read_lengths() {
-    rows_ = node_.dim_of(parts_.q, 2);
-    const Value batch = node_.dim_of(parts_.q, 0), one = node_.index_vector({1});
-    const Value last = node_.reshaped(node_.index_operand(5), {batch, one, one, one});
+    rows_ = dim_of(parts_.q, 2);
+    const Value batch = dim_of(parts_.q, 0), one = node_.index_vector({1});
+    const Value last = reshaped(node_.index_operand(5), {batch, one, one, one});
     filled_ = last + 1;
-    total_ = node_.reshaped(node_.index_operand(6), {one});
+    total_ = reshaped(node_.index_operand(6), {one});
     const Value before = filled_ - rows_;
     const Value first = equal(total_, rows_);
     before_ = where(first, 0, before);
@@ -116,7 +114,7 @@ class GroupQuery {
       node_.malformed("has do_rotary = 1, which needs cos_cache and sin_cache");
     node_.check_same_shape(8, "sin_cache", node_.operand(7), "cos_cache");
     const bool interleaved = node_.flag("rotary_interleaved", false);
-    const auto half = node_.extent(node_.operand(7), 1), size = node_.extent(parts_.q, 3);
+    const auto half = node_.operand(7).extent(1), size = parts_.q.extent(3);
     if (!half) node_.unsupported("has a cos_cache of a width that is not known before it runs");
     if (*half < 1 || (size && 2 * *half > *size))
       node_.malformed("has a cos_cache of {} columns for heads of {} elements", *half, *size);
@@ -126,8 +124,8 @@ class GroupQuery {
     } else {
       // Rows behind the last key of a first call are padding; they are turned as the first.
       const Value zero = node_.scalar(DType::I64, 0);
-      position = node_.without_axes(before_, {2, 3}) + node_.with_axes(node_.positions(rows_), {0});
-      const Value within = position < node_.without_axes(filled_, {2, 3});
+      position = without_axes(before_, {2, 3}) + with_axes(positions(rows_), {0});
+      const Value within = position < without_axes(filled_, {2, 3});
       position = where(within, position, zero);
     }
     const auto angles = [&](std::size_t operand) {
@@ -140,17 +138,17 @@ class GroupQuery {
 
   // Each key of the buffer is a new one, one from before, or none (0).
   Value cached(Value past, Value fresh, Value keys) {
-    const DType dtype = node_.dtype(fresh);
+    const DType dtype = fresh.dtype();
     const auto joined = [&](std::initializer_list<Value> dims) { return concat(dims, 0); };
-    const Value batch = node_.dim_of(fresh, 0), heads = node_.dim_of(fresh, 1),
-                size = node_.dim_of(fresh, 3), one = node_.index_vector({1});
+    const Value batch = dim_of(fresh, 0), heads = dim_of(fresh, 1), size = dim_of(fresh, 3),
+                one = node_.index_vector({1});
     const Value nothing =
         node_.emit(Op::dyn_full, {node_.scalar(dtype, 0), joined({batch, heads, one, size})});
-    const Value all = concat({fresh, node_.cast(past, dtype), nothing}, 2);
-    const Value key = node_.with_axes(node_.positions(keys), {0, 1, 3});  // [1, 1, keys, 1]
+    const Value all = concat({fresh, cast(past, dtype), nothing}, 2);
+    const Value key = with_axes(positions(keys), {0, 1, 3});  // [1, 1, keys, 1]
     const Value step = key - before_, zero = node_.scalar(DType::I64, 0);
     const Value is_new = both(step >= zero, step < rows_);
-    const Value old_end = rows_ + node_.dim_of(past, 2);
+    const Value old_end = rows_ + dim_of(past, 2);
     const Value old = where(step < zero, key + rows_, old_end);
     const Value from = where(is_new, step, old);
     const Value indices =
@@ -173,7 +171,7 @@ class GroupQuery {
                 node_.description())}},
           0);
     } else {
-      const Value held = node_.dim_of(past_key, 2);
+      const Value held = dim_of(past_key, 2);
       const Value enough = before_ <= held;
       node_.emit_many(Op::assertion, {enough, before_, held},
                       {{"message", fmt::format("{}: past_key is shorter than the keys that were "
@@ -197,15 +195,15 @@ class GroupQuery {
     if (local < -1 || local == 0 || local > most)
       node_.malformed("has local_window_size = {}; expected -1 or a number of keys", local);
     if (local != -1 && !causal) node_.malformed("has local_window_size = {} and causal = 0", local);
-    const Value keys = node_.dim_of(parts_.k, 2);
+    const Value keys = dim_of(parts_.k, 2);
     if (causal) {
       Window window{.causal = true, .offset = before_};
       if (local > 0) window.left = local - 1;
       parts_.seen = keys_seen(node_, window, rows_, keys);
     } else {
-      parts_.seen = node_.positions(keys) < filled_;
+      parts_.seen = positions(keys) < filled_;
     }
-    if (node_.has_operand(10)) add_bias(node_, parts_, extended(node_, node_.operand(10), keys, 0));
+    if (node_.has_operand(10)) add_bias(parts_, extended(node_, node_.operand(10), keys, 0));
     if (node_.has_operand(11)) parts_.sink = node_.operand(11);
     if (node_.integer("smooth_softmax", -1) == 1 && parts_.sink == no_value)
       parts_.sink = node_.scalar(node_.dtype(), 0);

@@ -8,18 +8,16 @@ namespace anydim::frontends {
 namespace {
 
 // One number, whether it comes as rank 0 or as a vector of one.
-Value single(Node& node, Value value) {
-  return node.rank(value) == 0 ? value : node.without_axes(value, {0});
-}
+Value single(Value value) { return value.rank() == 0 ? value : without_axes(value, {0}); }
 
 void check_integers(Node& node, std::size_t index) {
-  const DType dtype = node.dtype(node.operand(index));
+  const DType dtype = node.operand(index).dtype();
   if (!ir::is_integer(dtype))
     node.malformed("takes integers as input {}, got {}", index, ir::name_of(dtype));
 }
 
 Value binary(Node& node, Op op, Value a, std::int64_t b) {
-  return node.emit(op, {a, node.scalar(node.dtype(a), static_cast<double>(b))});
+  return node.emit(op, {a, node.scalar(a.dtype(), static_cast<double>(b))});
 }
 
 }  // namespace
@@ -56,8 +54,8 @@ void import_top_k(Node& node) {
 void import_one_hot(Node& node) {
   const Value values = node.operand(2);
   const auto value = [&](std::int64_t i) { return gather(values, i, 0); };
-  const Value indices = node.cast(node.operand(0), DType::I64);
-  const Value depth = single(node, node.cast(node.operand(1), DType::I64));
+  const Value indices = cast(node.operand(0), DType::I64);
+  const Value depth = single(cast(node.operand(1), DType::I64));
   node.output(0, node.emit(Op::dyn_one_hot, {indices, value(0), value(1), depth},
                            {{"axis", node.integer("axis", -1)}}));
 }
@@ -66,8 +64,8 @@ namespace {
 
 Value hardmax(Node& node, Value x, std::int64_t axis) {
   const Value largest = node.emit(Op::arg_max, {x}, {{"axis", axis}});
-  const DType dtype = node.dtype(x);
-  const Value depth = node.without_axes(node.dim_of(x, axis), {0});
+  const DType dtype = x.dtype();
+  const Value depth = without_axes(dim_of(x, axis), {0});
   return node.emit(Op::dyn_one_hot, {largest, node.scalar(dtype, 0), node.scalar(dtype, 1), depth},
                    {{"axis", axis}});
 }
@@ -100,22 +98,22 @@ void import_scatter_nd(Node& node) {
 void import_eye_like(Node& node) {
   const Value x = node.operand(0);
   const DType dtype = node.element_type("dtype").value_or(node.dtype());
-  if (node.rank(x) != 2) node.malformed("takes a matrix as input 0, got rank {}", node.rank(x));
-  const Value rows = binary(node, Op::add, node.positions(node.dim_of(x, 0)), node.integer("k", 0));
-  const Value columns = node.positions(node.dim_of(x, 1));
-  node.output(0, node.cast(equal(node.with_axes(rows, {1}), columns), dtype));
+  if (x.rank() != 2) node.malformed("takes a matrix as input 0, got rank {}", x.rank());
+  const Value rows = binary(node, Op::add, positions(dim_of(x, 0)), node.integer("k", 0));
+  const Value columns = positions(dim_of(x, 1));
+  node.output(0, cast(equal(with_axes(rows, {1}), columns), dtype));
 }
 
 Value reversed_sequences(Node& node, Value x, Value lengths, std::int64_t time_axis) {
   const std::int64_t batch_axis = 1 - time_axis;
-  lengths = node.with_axes(lengths, {time_axis});
-  const Value step = node.with_axes(node.positions(node.dim_of(x, time_axis)), {batch_axis});
+  lengths = with_axes(lengths, {time_axis});
+  const Value step = with_axes(positions(dim_of(x, time_axis)), {batch_axis});
   const Value reversed = binary(node, Op::sub, lengths - step, 1);
   const Value from = where(step < lengths, reversed, step);
-  const Value rows = node.with_axes(node.positions(node.dim_of(x, batch_axis)), {time_axis}) +
-                     binary(node, Op::mul, step, 0);
-  const Value first = node.with_axes(batch_axis == 0 ? rows : from, {2}),
-              second = node.with_axes(batch_axis == 0 ? from : rows, {2});
+  const Value rows =
+      with_axes(positions(dim_of(x, batch_axis)), {time_axis}) + binary(node, Op::mul, step, 0);
+  const Value first = with_axes(batch_axis == 0 ? rows : from, {2}),
+              second = with_axes(batch_axis == 0 ? from : rows, {2});
   const Value indices = concat({first, second}, 2);
   return node.emit(Op::gather_nd, {x, indices});
 }
@@ -140,7 +138,7 @@ std::int64_t block_size(Node& node) {
 
 // Dim `axis` of x is cut into `parts` by attribute blocksize.
 void check_parts(Node& node, std::int64_t block, std::int64_t parts, std::int64_t axis) {
-  const auto extent = node.extent(node.operand(0), axis);
+  const auto extent = node.operand(0).extent(axis);
   if (!extent || *extent % parts == 0) return;
   node.malformed("has blocksize = {}, which takes a multiple of {} as dim {} of input 0, got {}",
                  block, parts, axis, *extent);
@@ -156,14 +154,14 @@ void import_depth_to_space(Node& node) {
   check_parts(node, block, block * block, 1);
   const std::string mode = node.opset() >= 11 ? block_order(node) : "DCR";
   const Value b = node.index_vector({block});
-  const Value batch = node.dim_of(x, 0), height = node.dim_of(x, 2), width = node.dim_of(x, 3);
-  const Value depth = binary(node, Op::div, node.dim_of(x, 1), block * block);
+  const Value batch = dim_of(x, 0), height = dim_of(x, 2), width = dim_of(x, 3);
+  const Value depth = binary(node, Op::div, dim_of(x, 1), block * block);
   const Value split =
       mode == "DCR"
-          ? transpose(node.reshaped(x, {batch, b, b, depth, height, width}), {0, 3, 4, 1, 5, 2})
-          : transpose(node.reshaped(x, {batch, depth, b, b, height, width}), {0, 1, 4, 2, 5, 3});
-  node.output(0, node.reshaped(split, {batch, depth, binary(node, Op::mul, height, block),
-                                       binary(node, Op::mul, width, block)}));
+          ? transpose(reshaped(x, {batch, b, b, depth, height, width}), {0, 3, 4, 1, 5, 2})
+          : transpose(reshaped(x, {batch, depth, b, b, height, width}), {0, 1, 4, 2, 5, 3});
+  node.output(0, reshaped(split, {batch, depth, binary(node, Op::mul, height, block),
+                                  binary(node, Op::mul, width, block)}));
 }
 
 void import_space_to_depth(Node& node) {
@@ -172,13 +170,13 @@ void import_space_to_depth(Node& node) {
   for (const std::int64_t axis : {2, 3}) check_parts(node, block, block, axis);
   const std::string mode = node.opset() >= 28 ? block_order(node) : "DCR";
   const Value b = node.index_vector({block});
-  const Value batch = node.dim_of(x, 0), depth = node.dim_of(x, 1);
-  const Value height = binary(node, Op::div, node.dim_of(x, 2), block),
-              width = binary(node, Op::div, node.dim_of(x, 3), block);
-  const Value split = transpose(node.reshaped(x, {batch, depth, height, b, width, b}),
+  const Value batch = dim_of(x, 0), depth = dim_of(x, 1);
+  const Value height = binary(node, Op::div, dim_of(x, 2), block),
+              width = binary(node, Op::div, dim_of(x, 3), block);
+  const Value split = transpose(reshaped(x, {batch, depth, height, b, width, b}),
                                 mode == "DCR" ? Ints{0, 3, 5, 1, 2, 4} : Ints{0, 1, 3, 5, 2, 4});
-  node.output(
-      0, node.reshaped(split, {batch, binary(node, Op::mul, depth, block * block), height, width}));
+  node.output(0,
+              reshaped(split, {batch, binary(node, Op::mul, depth, block * block), height, width}));
 }
 
 namespace {
@@ -202,15 +200,14 @@ Value part(Node& node, Value vector, std::int64_t first, std::int64_t last) {
 void pad(Node& node, Value pads, Value axes) {
   const std::string mode = pad_mode(node);
   const auto* const dims = node.dims(node.operand(0));
-  const auto padded = axes != no_value  ? node.length(axes)
+  const auto padded = axes != no_value  ? axes.length()
                       : dims == nullptr ? std::nullopt
                                         : std::optional(static_cast<std::int64_t>(dims->size()));
   if (padded) pads = node.of_length(pads, 2 * *padded);
-  const auto length = node.length(pads);
+  const auto length = pads.length();
   if (!length) node.unsupported("has an input 1 (pads) of unknown length");
   if (*length % 2 != 0) node.malformed("takes an even number of pads as input 1, got {}", *length);
-  const Value value =
-      node.has_operand(2) ? single(node, node.operand(2)) : node.scalar(node.dtype(), 0);
+  const Value value = node.has_operand(2) ? single(node.operand(2)) : node.scalar(node.dtype(), 0);
   node.output(0, node.emit(Op::dyn_pad,
                            {node.operand(0), value, part(node, pads, 0, *length / 2),
                             part(node, pads, *length / 2, *length), axes},
@@ -225,14 +222,14 @@ void import_pad(Node& node) {
 
 // Of ONNX Runtime: the pads may be a row of a matrix.
 void import_runtime_pad(Node& node) {
-  pad(node, node.reshaped(node.index_operand(1), {node.index_vector({-1})}), no_value);
+  pad(node, reshaped(node.index_operand(1), {node.index_vector({-1})}), no_value);
 }
 
 // Dims of the axes become what input 1 says: by half of the difference at each end, and what is
 // left over at the other one.
 void import_center_crop_pad(Node& node) {
   const Value x = node.operand(0), wanted = node.index_operand(1);
-  const auto rank = static_cast<std::int64_t>(node.rank(x));
+  const auto rank = static_cast<std::int64_t>(x.rank());
   Ints axes;
   for (std::int64_t i = 0; i < rank; ++i) axes.push_back(i);
   if (const auto given = node.optional_integers("axes")) {
@@ -240,7 +237,7 @@ void import_center_crop_pad(Node& node) {
     for (const std::int64_t axis : *given)
       axes.push_back(static_cast<std::int64_t>(node.axis(axis, static_cast<std::size_t>(rank))));
   }
-  const auto count = node.length(wanted);
+  const auto count = wanted.length();
   if (count && *count != static_cast<std::int64_t>(axes.size())) {
     node.malformed("takes {} extents as input 1, got {}", axes.size(), *count);
   }

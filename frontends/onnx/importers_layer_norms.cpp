@@ -41,14 +41,14 @@ Value inverse_root(Node& node, Value squares, double epsilon) {
 // Mean and 1 / sqrt(variance + epsilon) over the dims from `axis` on, which ONNX offers as further
 // outputs, always in f32.
 void output_moments(Node& node, Value x, std::int64_t axis, double epsilon) {
-  const DType dtype = computed_in(node.dtype(x));
-  x = node.cast(x, dtype);
+  const DType dtype = computed_in(x.dtype());
+  x = cast(x, dtype);
   const Value axes = axes_from(node, x, axis);
   const Value mean = mean_over(node, x, axes);
   const Value centred = x - mean;
   const Value variance = mean_over(node, centred * centred, axes);
-  node.output(1, node.cast(mean, DType::F32));
-  node.output(2, node.cast(inverse_root(node, variance, epsilon), DType::F32));
+  node.output(1, cast(mean, DType::F32));
+  node.output(2, cast(inverse_root(node, variance, epsilon), DType::F32));
 }
 
 struct RootNormalised {
@@ -58,11 +58,11 @@ struct RootNormalised {
 // x / sqrt(mean(x^2) + epsilon) * scale, the first factor computed in f32 or wider.
 RootNormalised root_normalised(Node& node, Value x, Value scale, std::int64_t axis,
                                double epsilon) {
-  const DType computed = computed_in(node.dtype(x));
-  const Value wide = node.cast(x, computed);
+  const DType computed = computed_in(x.dtype());
+  const Value wide = cast(x, computed);
   const Value inverse =
       inverse_root(node, mean_over(node, wide * wide, axes_from(node, x, axis)), epsilon);
-  const Value normal = node.cast(wide * inverse, node.dtype(scale));
+  const Value normal = cast(wide * inverse, scale.dtype());
   return {normal * scale, inverse};
 }
 
@@ -83,7 +83,7 @@ using Real = std::function<Value(std::size_t operand, Value value)>;
 void embed_layer_normalization(Node& node, Value position, const Real& real) {
   const double epsilon = runtime_epsilon(node);
   const Value words = node.index_operand(0);
-  if (position == no_value) position = node.with_axes(node.positions(node.dim_of(words, 1)), {0});
+  if (position == no_value) position = with_axes(positions(dim_of(words, 1)), {0});
   const auto rows = [&](std::size_t table, Value indices) {
     return real(table, gather(node.operand(table), indices, 0));
   };
@@ -100,11 +100,11 @@ void embed_layer_normalization(Node& node, Value position, const Real& real) {
   if (!node.wants_output(1)) return;
   if (counted == 0) node.malformed("has mask_index_type = 0 (none) and an output 1 (mask_index)");
   if (!node.has_operand(7)) {
-    const Value batch = node.dim_of(words, 0);
+    const Value batch = dim_of(words, 0);
     node.output(1, node.emit(Op::dyn_full, {node.scalar(DType::I32, 0), batch}));
     return;
   }
-  const Value ones = node.cast(equal(node.operand(7), 1), DType::I32);
+  const Value ones = cast(equal(node.operand(7), 1), DType::I32);
   node.output(1, node.emit(Op::reduce_sum, {ones}, {{"axes", Ints{1}}}));
 }
 
@@ -132,7 +132,7 @@ void import_rms_normalization(Node& node) {
   const RootNormalised result =
       root_normalised(node, node.operand(0), node.operand(1), axis, node.real("epsilon", 1e-5));
   node.output(0, result.y);
-  node.output(1, node.cast(result.inverse, DType::F32));  // of SimplifiedLayerNormalization
+  node.output(1, cast(result.inverse, DType::F32));  // of SimplifiedLayerNormalization
 }
 
 // Of ONNX Runtime: groups of as many elements of a row as the scale has, times a gate, in f32.
@@ -142,15 +142,15 @@ void import_gated_rms_norm(Node& node) {
   const double epsilon = node.real("epsilon", 1e-5);
   const Value x = node.operand(0), scale = node.operand(1);
   node.check_same_shape(2, "gate", x, "input 0");
-  const auto wide = [&](Value value) { return node.cast(value, DType::F32); };
-  const Value size = node.dim_of(scale, 0), flat = node.index_vector({-1});
+  const auto wide = [&](Value value) { return cast(value, DType::F32); };
+  const Value size = dim_of(scale, 0), flat = node.index_vector({-1});
   const Value groups =
-      node.same_extent(x, -1, scale, 0) ? wide(x) : node.reshaped(wide(x), {flat, size});
+      node.same_extent(x, -1, scale, 0) ? wide(x) : reshaped(wide(x), {flat, size});
   const Value y = root_normalised(node, groups, wide(scale), -1, epsilon).y;
   const Value back = node.emit(Op::dyn_reshape, {y, shape_of(x)});
   const Value gate = wide(node.operand(2));
   const Value opened = name == "sigmoid" ? sigmoid(gate) : swish(gate);
-  node.output(0, node.cast(back * opened, node.dtype()));
+  node.output(0, cast(back * opened, node.dtype()));
 }
 
 void import_skip_layer_normalization(Node& node) {
@@ -172,7 +172,7 @@ void import_skip_rms_normalization(Node& node) {
   const RootNormalised result =
       root_normalised(node, sum, node.operand(2), -1, runtime_epsilon(node));
   node.output(0, result.y);
-  node.output(2, node.cast(result.inverse, DType::F32));
+  node.output(2, cast(result.inverse, DType::F32));
   node.output(3, sum);
 }
 
@@ -186,8 +186,8 @@ void import_embed_layer_normalization(Node& node) {
 void import_quantised_embed_layer_normalization(Node& node) {
   embed_layer_normalization(node, no_value, [&](std::size_t operand, Value value) {
     check_8_bits(node, operand);
-    const Value distance = centred(node, value, node.rank_0(node.operand(operand + 11)));
-    return node.cast(distance, DType::F32) * node.rank_0(node.operand(operand + 6));
+    const Value distance = centred(value, rank_0(node.operand(operand + 11)));
+    return cast(distance, DType::F32) * rank_0(node.operand(operand + 6));
   });
 }
 

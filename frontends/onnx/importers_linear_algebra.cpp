@@ -16,17 +16,17 @@ struct Squares {
 
 Squares squares_of(Node& node) {
   const Value x = node.operand(0);
-  if (const std::size_t rank = node.rank(x); rank < 2)
+  if (const std::size_t rank = x.rank(); rank < 2)
     node.malformed("takes matrices as input 0, got rank {}", rank);
-  const auto rows = node.extent(x, -2), columns = node.extent(x, -1);
+  const auto rows = x.extent(-2), columns = x.extent(-1);
   if (rows && columns && *rows != *columns)
     node.malformed("takes square matrices as input 0, got {} by {}", *rows, *columns);
   Squares squares;
-  squares.outer = node.slice(shape_of(x), 0, 0, -2);
+  squares.outer = slice(shape_of(x), 0, 0, -2);
   squares.batch = node.emit(Op::reduce_prod, {squares.outer}, {{"keepdims", std::int64_t{1}}});
-  squares.order = node.dim_of(x, -1);
-  squares.values = node.cast(node.reshaped(x, {squares.batch, squares.order, squares.order}),
-                             computed_in(node.dtype()));
+  squares.order = dim_of(x, -1);
+  squares.values =
+      cast(reshaped(x, {squares.batch, squares.order, squares.order}), computed_in(node.dtype()));
   return squares;
 }
 
@@ -39,11 +39,11 @@ struct Eliminated {
 // the first columns the identity, where it has an inverse, and does the same to what stands beside
 // it.
 Eliminated eliminated(Node& node, const Squares& squares, Value beside = no_value) {
-  const DType dtype = node.dtype(squares.values);
-  const Value place = node.positions(squares.order);
+  const DType dtype = squares.values.dtype();
+  const Value place = positions(squares.order);
   const Value all = beside == no_value ? squares.values : concat({squares.values, beside}, 2);
   const Value unit = node.emit(Op::dyn_full, {node.scalar(dtype, 1), squares.batch});
-  Node::Loop loop(node, node.without_axes(squares.order, {0}), no_value, {all, unit});
+  Node::Loop loop(node, without_axes(squares.order, {0}), no_value, {all, unit});
   const Value round = loop.round(), rows = loop.carried()[0];
 
   const Value is_left = place >= round;
@@ -54,15 +54,14 @@ Eliminated eliminated(Node& node, const Squares& squares, Value beside = no_valu
       node.emit(Op::gather_nd, {rows, chosen}, {{"batch_dims", std::int64_t{1}}});
   const Value pivot = gather(pivot_row, round, 1);
   // The round's row goes where the pivot's was, which takes its place last.
-  const Value moved = where(node.with_axes(equal(place, chosen), {2}),
-                            node.with_axes(gather(rows, round, 1), {1}), rows);
-  const Value share = gather(moved, round, 2) / node.with_axes(pivot, {1});
-  const Value cleared = moved - node.with_axes(share, {2}) * node.with_axes(pivot_row, {1});
-  const Value unit_row = pivot_row / node.with_axes(pivot, {1});
-  const Value next =
-      where(node.with_axes(equal(place, round), {1}), node.with_axes(unit_row, {1}), cleared);
+  const Value moved =
+      where(with_axes(equal(place, chosen), {2}), with_axes(gather(rows, round, 1), {1}), rows);
+  const Value share = gather(moved, round, 2) / with_axes(pivot, {1});
+  const Value cleared = moved - with_axes(share, {2}) * with_axes(pivot_row, {1});
+  const Value unit_row = pivot_row / with_axes(pivot, {1});
+  const Value next = where(with_axes(equal(place, round), {1}), with_axes(unit_row, {1}), cleared);
   // Two rows that change places turn the sign.
-  const Value factor = where(equal(node.without_axes(chosen, {1}), round), pivot, -pivot);
+  const Value factor = where(equal(without_axes(chosen, {1}), round), pivot, -pivot);
   // After a pivot of 0 the rows are no numbers, and the determinant stays what it is.
   const Value before = loop.carried()[1];
   const Value product = where(equal(before, 0), before, before * factor);
@@ -74,23 +73,23 @@ Eliminated eliminated(Node& node, const Squares& squares, Value beside = no_valu
 
 void import_determinant(Node& node) {
   const Squares squares = squares_of(node);
-  const Value found = node.cast(eliminated(node, squares).determinant, node.dtype());
+  const Value found = cast(eliminated(node, squares).determinant, node.dtype());
   node.output(0, node.emit(Op::dyn_reshape, {found, squares.outer}));
 }
 
 void import_inverse(Node& node) {
   const Squares squares = squares_of(node);
-  const DType dtype = node.dtype(squares.values);
-  const Value place = node.positions(squares.order);
-  const Value identity = node.cast(equal(node.with_axes(place, {1}), place), dtype);
+  const DType dtype = squares.values.dtype();
+  const Value place = positions(squares.order);
+  const Value identity = cast(equal(with_axes(place, {1}), place), dtype);
   const Value shape = shape_of(squares.values);
   const Value beside = node.emit(Op::dyn_broadcast_to, {identity, shape});
   const Value rows = eliminated(node, squares, beside).rows;
   const Value inverse =
       node.emit(Op::dyn_strided_slice,
                 {rows, squares.order, squares.order + squares.order, node.index_vector({2})});
-  node.output(
-      0, node.emit(Op::dyn_reshape, {node.cast(inverse, node.dtype()), shape_of(node.operand(0))}));
+  node.output(0,
+              node.emit(Op::dyn_reshape, {cast(inverse, node.dtype()), shape_of(node.operand(0))}));
 }
 
 // Between each row of a and each of b [count, width]. Summed as differences: of rows that are
@@ -100,11 +99,8 @@ void import_distances(Node& node) {
   if (metric != "sqeuclidean" && metric != "euclidean")
     node.unsupported("has the metric {}; Anydim supports 'sqeuclidean' and 'euclidean'",
                      quoted_name(metric));
-  for (const std::size_t i : {0, 1})
-    if (const std::size_t rank = node.rank(node.operand(i)); rank != 2)
-      node.malformed("takes rank 2 as input {}, got {}", i, rank);
-  const Value difference =
-      node.with_axes(node.operand(0), {1}) - node.with_axes(node.operand(1), {0});
+  for (const std::size_t i : {0, 1}) node.check_rank(i, 2);
+  const Value difference = with_axes(node.operand(0), {1}) - with_axes(node.operand(1), {0});
   const Value squares = reduce(Op::reduce_sum, difference * difference, {2}, false);
   node.output(0, metric == "euclidean" ? sqrt(squares) : squares);
 }

@@ -11,16 +11,16 @@ Value reduced(Node& node, Op op, Value x) { return node.emit(op, {x}); }
 // weights that count), sum or none.
 Value negative_log_likelihood(Node& node, Value scores, Value target, Value weight) {
   const std::string reduction = node.one_of({"mean", "sum", "none"}, "reduction", "mean");
-  const DType dtype = node.dtype(scores);
-  target = node.cast(target, DType::I64);
+  const DType dtype = scores.dtype();
+  target = cast(target, DType::I64);
   Value ignored = no_value;
   if (node.has_attribute("ignore_index")) {
     ignored = equal(target, node.integer("ignore_index"));
     target = where(ignored, 0, target);  // it need not be a class
   }
-  const Value at = node.with_axes(target, {1});
-  const Value chosen = node.without_axes(
-      node.emit(Op::gather_elements, {scores, at}, {{"axis", std::int64_t{1}}}), {1});
+  const Value at = with_axes(target, {1});
+  const Value chosen =
+      without_axes(node.emit(Op::gather_elements, {scores, at}, {{"axis", std::int64_t{1}}}), {1});
   Value loss = -chosen;
   Value share = no_value;
   if (weight != no_value) share = gather(weight, target, 0);
@@ -35,12 +35,12 @@ Value negative_log_likelihood(Node& node, Value scores, Value target, Value weig
 }
 
 void check_operands(Node& node) {
-  const DType target = node.dtype(node.operand(1));
+  const DType target = node.operand(1).dtype();
   if (!ir::is_integer(target))
     node.malformed("takes integers as input 1, got {}", ir::name_of(target));
-  if (!node.has_operand(2) || node.dtype(node.operand(2)) == node.dtype()) return;
+  if (!node.has_operand(2) || node.operand(2).dtype() == node.dtype()) return;
   node.malformed("takes {} as input 2, got {}", ir::name_of(node.dtype()),
-                 ir::name_of(node.dtype(node.operand(2))));
+                 ir::name_of(node.operand(2).dtype()));
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ template <typename T>
 Value column_constant(Node& node, DType dtype, std::string_view name,
                       const std::vector<T>& values) {
   const Value x = node.operand(0);
-  const std::optional<std::int64_t> columns = node.rank(x) == 0 ? 1 : node.extent(x, -1);
+  const std::optional<std::int64_t> columns = x.rank() == 0 ? 1 : x.extent(-1);
   const auto count = static_cast<std::int64_t>(values.size());
   if (count == 0 || (count != 1 && columns && *columns != count)) {
     node.malformed("takes one number or one for each of {} columns as attribute '{}', got {}",
@@ -25,19 +25,19 @@ Value column_constant(Node& node, DType dtype, std::string_view name,
   return node.constant(ir::Tensor::of(dtype, {count}, values));
 }
 
-Value as_row(Node& node, Value x) { return node.rank(x) == 1 ? node.with_axes(x, {0}) : x; }
+Value as_row(Value x) { return x.rank() == 1 ? with_axes(x, {0}) : x; }
 
 }  // namespace
 
 void import_array_feature_extractor(Node& node) {
-  const Value at = node.reshaped(node.index_operand(1), {node.index_vector({-1})});
-  node.output(0, gather(as_row(node, node.operand(0)), at, -1));
+  const Value at = reshaped(node.index_operand(1), {node.index_vector({-1})});
+  node.output(0, gather(as_row(node.operand(0)), at, -1));
 }
 
 void import_binarizer(Node& node) {
   const Value x = node.operand(0);
   const Value threshold = node.scalar(node.dtype(), node.real("threshold", 0));
-  node.output(0, node.cast(x > threshold, node.dtype()));
+  node.output(0, cast(x > threshold, node.dtype()));
 }
 
 void import_feature_vectorizer(Node& node) {
@@ -50,17 +50,17 @@ void import_feature_vectorizer(Node& node) {
   }
   Values parts;
   for (std::size_t i = 0; i < widths.size(); ++i) {
-    const Value x = node.cast(as_row(node, node.operand(i)), DType::F32);
+    const Value x = cast(as_row(node.operand(i)), DType::F32);
     const Value flat = node.emit(Op::flatten, {x}, {{"axis", std::int64_t{1}}});
-    if (node.extent(flat, 1) == widths[i]) {
+    if (flat.extent(1) == widths[i]) {
       parts.push_back(flat);
       continue;
     }
     // What an input lacks is zero, what it has beyond is left out.
-    const Value dims = concat({node.dim_of(flat, 0), node.index_vector({widths[i]})}, 0);
+    const Value dims = concat({dim_of(flat, 0), node.index_vector({widths[i]})}, 0);
     const Value zeros = node.emit(Op::dyn_zeros, {dims}, {{"dtype", DType::F32}});
     const Value filled = concat({flat, zeros}, 1);
-    parts.push_back(node.slice(filled, 1, 0, widths[i]));
+    parts.push_back(slice(filled, 1, 0, widths[i]));
   }
   node.output(0, concat(parts, 1));
 }
@@ -91,7 +91,7 @@ void import_imputer(Node& node) {
 
 void import_normalizer(Node& node) {
   const std::string norm = node.one_of({"MAX", "L1", "L2"}, "norm", "MAX");
-  const Value x = node.cast(node.operand(0), DType::F32);
+  const Value x = cast(node.operand(0), DType::F32);
   const ir::Attributes rows{{"axes", Ints{-1}}, {"keepdims", std::int64_t{1}}};
   Value size = no_value;
   if (norm == "MAX") {
@@ -107,7 +107,7 @@ void import_normalizer(Node& node) {
 }
 
 void import_scaler(Node& node) {
-  const Value x = node.cast(node.operand(0), DType::F32);
+  const Value x = cast(node.operand(0), DType::F32);
   const Value offset = column_constant(node, DType::F32, "offset", node.reals("offset"));
   const Value scale = column_constant(node, DType::F32, "scale", node.reals("scale"));
   node.output(0, (x - offset) * scale);
@@ -117,11 +117,11 @@ void import_one_hot_encoder(Node& node) {
   if (node.has_attribute("cats_strings"))
     node.unsupported("has categories that are strings; Anydim has numbers only");
   const auto categories = node.integers("cats_int64s");
-  const Value x = node.with_axes(node.cast(node.operand(0), DType::I64),
-                                 {static_cast<std::int64_t>(node.rank(node.operand(0)))});
+  const Value x = with_axes(cast(node.operand(0), DType::I64),
+                            {static_cast<std::int64_t>(node.operand(0).rank())});
   const Value known = node.constant(
       ir::Tensor::of(DType::I64, {static_cast<std::int64_t>(categories.size())}, categories));
-  const Value encoded = node.cast(equal(x, known), DType::F32);
+  const Value encoded = cast(equal(x, known), DType::F32);
   if (!node.flag("zeros", true)) {
     const Value found = reduce(Op::reduce_max, encoded, {-1}, true);
     node.emit_many(Op::assertion, {found > 0, x},
@@ -194,9 +194,9 @@ void import_label_encoder(Node& node) {
   }
   const Value x = node.operand(0);
   const auto picked = [&](Value table, Value at) { return gather(table, at, 0); };
-  const Value key_table = node.reshaped(node.constant(keys), {node.index_vector({-1})}),
-              value_table = node.reshaped(node.constant(values), {node.index_vector({-1})});
-  Value result = node.rank_0(node.constant(fallback));
+  const Value key_table = reshaped(node.constant(keys), {node.index_vector({-1})}),
+              value_table = reshaped(node.constant(values), {node.index_vector({-1})});
+  Value result = rank_0(node.constant(fallback));
   if (const auto order = ordered(keys); !order.empty()) {
     const Value sorted = picked(key_table, node.index_vector(order));
     const auto last = static_cast<std::int64_t>(order.size()) - 1;

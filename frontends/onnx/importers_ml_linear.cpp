@@ -1,5 +1,4 @@
 // Linear models of ai.onnx.ml, and what becomes of their scores.
-#include <algorithm>
 #include <array>
 
 #include "frontends/onnx/importers.h"
@@ -27,7 +26,7 @@ Value linear_scores(Node& node, std::int64_t columns, const std::vector<double>&
         count, intercepts.size(), columns);
   }
   const std::int64_t features = count / columns;
-  if (const auto given = node.extent(x, 1); given && *given != features) {
+  if (const auto given = x.extent(1); given && *given != features) {
     node.malformed("has coefficients for {} features, got {} in input 0", features, *given);
   }
   const Value weights = transpose(
@@ -40,10 +39,9 @@ Value linear_scores(Node& node, std::int64_t columns, const std::vector<double>&
 }  // namespace
 
 Value feature_rows(Node& node, DType dtype) {
-  const Value x = node.cast(node.operand(0), dtype);
-  if (node.rank(x) == 1) return node.with_axes(x, {0});
-  if (node.rank(x) != 2)
-    node.malformed("takes rows of features as input 0, got rank {}", node.rank(x));
+  const Value x = cast(node.operand(0), dtype);
+  if (x.rank() == 1) return with_axes(x, {0});
+  if (x.rank() != 2) node.malformed("takes rows of features as input 0, got rank {}", x.rank());
   return x;
 }
 
@@ -143,7 +141,7 @@ void import_linear_classifier(Node& node) {
   }
   // One score for the second class against the first.
   const Value second = scores > 0;
-  node.output(0, labels_at(node, labels, node.without_axes(node.cast(second, DType::I64), {1})));
+  node.output(0, labels_at(node, labels, without_axes(cast(second, DType::I64), {1})));
   const Value share = transform.kind() == "LOGISTIC" ? sigmoid(scores) : transform.of(scores, 1);
   const Value rest = 1 - share;
   node.output(1, concat({rest, share}, 1));

@@ -41,7 +41,7 @@ class Walk {
   // The leaves that rows reach: [rows, trees].
   Value leaves() {
     const Value roots = node_.index_vector(trees_.roots);
-    const Value rows = node_.dim_of(x_, 0);
+    const Value rows = dim_of(x_, 0);
     const Value dims =
         concat({rows, node_.index_vector({static_cast<std::int64_t>(trees_.roots.size())})}, 0);
     Value at = node_.emit(Op::dyn_broadcast_to, {roots, dims});
@@ -66,7 +66,7 @@ class Walk {
   Value of(Value table, Value at) { return gather(table, at, 0); }
 
   void check_features() {
-    const auto given = node_.extent(x_, 1);
+    const auto given = x_.extent(1);
     for (const TreeNode& each : trees_.nodes) {
       if (each.mode == TreeMode::Leaf) continue;
       if (each.feature < 0 || (given && each.feature >= *given)) {
@@ -169,7 +169,7 @@ void check_base(Node& node, const std::vector<double>& base, std::int64_t target
 // Two classes of which trees score both, or one against the other. Labels and scores [rows, 2].
 class TwoClasses {
  public:
-  TwoClasses(Node& node, const TreeEnsemble& trees, const std::vector<double>& base) : node_(node) {
+  TwoClasses(Node& node, const TreeEnsemble& trees, const std::vector<double>& base) {
     if (base.size() > 1) {
       node.unsupported(
           "has two base_values for two classes, which ONNX does not say how to add: leave them out "
@@ -183,8 +183,8 @@ class TwoClasses {
     std::vector<double> both = base;
     if (!both.empty()) both.push_back(0);
     if (!both.empty() && !scored_[0]) both[0] = 0;
-    scores_ = node.cast(with_base(node, aggregated(node, trees, Aggregate::Sum), trees.dtype, both),
-                        DType::F32);
+    scores_ = cast(with_base(node, aggregated(node, trees, Aggregate::Sum), trees.dtype, both),
+                   DType::F32);
   }
 
   // Which rows are of the second class, as 0 and 1.
@@ -192,7 +192,7 @@ class TwoClasses {
     const bool share = positive_ && scored_[0] != scored_[1];  // a probability, as it stands
     const Value score = scored_[1] ? column(1) : column(0);
     const Value is_second = score > (share ? 0.5 : 0);
-    return node_.without_axes(node_.cast(is_second, DType::I64), {1});
+    return without_axes(cast(is_second, DType::I64), {1});
   }
 
   Value transformed(const PostTransform& transform) {
@@ -204,9 +204,8 @@ class TwoClasses {
   }
 
  private:
-  Value column(std::int64_t place) { return node_.slice(scores_, 1, place, place + 1); }
+  Value column(std::int64_t place) { return slice(scores_, 1, place, place + 1); }
 
-  Node& node_;
   std::array<bool, 2> scored_{};
   bool positive_ = true;  // no weight is negative
   Value scores_ = no_value;
@@ -225,7 +224,7 @@ void import_tree_ensemble_regressor(Node& node) {
   const auto base = numbers_of(node, "base_values");
   check_base(node, base, trees.targets);
   const Value said = aggregated(node, trees, aggregate_named(node));
-  const Value scores = node.cast(with_base(node, said, trees.dtype, base), DType::F32);
+  const Value scores = cast(with_base(node, said, trees.dtype, base), DType::F32);
   node.output(0, PostTransform(node).of(scores, trees.targets));
 }
 
@@ -244,8 +243,8 @@ void import_tree_ensemble_classifier(Node& node) {
     return;
   }
   check_base(node, base, classes);
-  const Value scores = node.cast(
-      with_base(node, aggregated(node, trees, Aggregate::Sum), trees.dtype, base), DType::F32);
+  const Value scores =
+      cast(with_base(node, aggregated(node, trees, Aggregate::Sum), trees.dtype, base), DType::F32);
   // A class that no leaf speaks of is nobody's.
   std::vector<double> bound(labels.size(), -std::numeric_limits<double>::infinity());
   for (const TreeWeight& each : trees.weights) bound[static_cast<std::size_t>(each.target)] = 0;
@@ -266,9 +265,9 @@ void import_tree_ensemble(Node& node) {
   const DType dtype = node.dtype();
   const Value said = aggregated(node, trees, static_cast<Aggregate>(aggregate));
   const std::int64_t transform = node.integer("post_transform", 0);
-  if (transform == 0) return node.output(0, node.cast(said, dtype));
-  const Value scores = node.cast(said, DType::F32);
-  node.output(0, node.cast(PostTransform(node, transform).of(scores, trees.targets), dtype));
+  if (transform == 0) return node.output(0, cast(said, dtype));
+  const Value scores = cast(said, DType::F32);
+  node.output(0, cast(PostTransform(node, transform).of(scores, trees.targets), dtype));
 }
 
 }  // namespace anydim::frontends

@@ -17,7 +17,7 @@ class Real {
   Value table(Ints dims, const std::vector<double>& values) {
     return node.constant(ir::Tensor::of(DType::F32, std::move(dims), values));
   }
-  Value column(Value x, std::int64_t at) { return node.slice(x, 1, at, at + 1); }
+  Value column(Value x, std::int64_t at) { return slice(x, 1, at, at + 1); }
 
   Node& node;
 };
@@ -40,13 +40,13 @@ Value kernel(Real& real, const std::vector<double>& vectors, std::int64_t count)
   }
   const std::int64_t features = size / count;
   const Value x = feature_rows(node);
-  if (const auto given = node.extent(x, 1); given && *given != features) {
+  if (const auto given = x.extent(1); given && *given != features) {
     node.malformed("has vectors of {} features, got {} in input 0", features, *given);
   }
   const Value table = real.table({count, features}, vectors);
   const double gamma = parameters[0];
   if (kind == "RBF") {
-    const Value apart = node.with_axes(x, {1}) - table;
+    const Value apart = with_axes(x, {1}) - table;
     const Value distance = reduce(Op::reduce_sum, apart * apart, {2}, false);
     return exp(-gamma * distance);
   }
@@ -127,7 +127,7 @@ class Machines {
       won[pair * lost.size() + static_cast<std::size_t>(j)] = -1;
       ++lost[static_cast<std::size_t>(j)];
     }
-    const Value first = real_.node.cast(scores_ > 0, DType::F32);
+    const Value first = cast(scores_ > 0, DType::F32);
     const Value votes =
         matmul(first, real_.table({pairs(), classes_}, won)) + real_.table({classes_}, lost);
     return real_.node.emit(Op::arg_max, {votes}, {{"axis", std::int64_t{1}}});
@@ -183,12 +183,12 @@ class Machines {
 
   // One round over all classes, and which rows [rows, 1] were not close enough before it.
   std::pair<Value, Value> improved(Value p, Value form) {
-    Value product = reduce(Op::reduce_sum, form * real_.node.with_axes(p, {1}), {2}, false);  // Q p
+    Value product = reduce(Op::reduce_sum, form * with_axes(p, {1}), {2}, false);  // Q p
     Value value = reduce(Op::reduce_sum, p * product, {1}, true);
     const Value error = reduce(Op::reduce_max, abs(product - value), {1}, true);
     const Value open = error >= 0.005 / static_cast<double>(classes_);
     for (std::int64_t t = 0; t < classes_; ++t) {
-      const Value row = real_.node.without_axes(real_.node.slice(form, 1, t, t + 1), {1});
+      const Value row = without_axes(slice(form, 1, t, t + 1), {1});
       const Value diagonal = real_.column(row, t), at = real_.column(product, t);
       const Value step = (value - at) / diagonal;
       const Value sum = step + 1;

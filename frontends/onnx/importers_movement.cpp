@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t most_open_ones = 3;  // eight cases
 
 void check_integers(Node& node, std::size_t index) {
-  const ir::DType dtype = node.dtype(node.operand(index));
+  const ir::DType dtype = node.operand(index).dtype();
   if (!ir::is_integer(dtype))
     node.malformed("takes integers as input {}, got {}", index, ir::name_of(dtype));
 }
@@ -45,13 +45,13 @@ void squeeze_ones(Node& node) {
     (one == ir::Proof::Yes ? ones : open).push_back(static_cast<std::int64_t>(axis));
   }
   if (!open.empty() && node.is_result(0)) {
-    node.output(0, ones.empty() ? value : node.without_axes(value, std::move(ones)));
+    node.output(0, ones.empty() ? value : without_axes(value, std::move(ones)));
     return node.drop_ones(0);
   }
   if (open.empty() || open.size() > most_open_ones || !told_by_inputs) return as_inferred();
   std::vector<Choice> is_one;
   for (const std::int64_t axis : open) {
-    const Value extent = node.rank_0(node.dim_of(value, axis));
+    const Value extent = rank_0(dim_of(value, axis));
     is_one.push_back({equal(extent, 1), fmt::format("takes dimension {} away, which is 1", axis),
                       fmt::format("keeps dimension {}, which is not 1", axis)});
   }
@@ -61,7 +61,7 @@ void squeeze_ones(Node& node) {
     for (std::size_t i = 0; i < open.size(); ++i)
       if ((number >> (open.size() - 1 - i) & 1) == 0) gone.push_back(open[i]);
     node.open_block({});
-    const Value squeezed = gone.empty() ? value : node.without_axes(value, std::move(gone));
+    const Value squeezed = gone.empty() ? value : without_axes(value, std::move(gone));
     cases.push_back(node.close_block({squeezed}));
   }
   if (!node.read_apart(std::move(is_one), cases))
@@ -110,7 +110,7 @@ void import_slice(Node& node) {
   // How many axes are sliced one of the vectors may tell where others do not.
   std::optional<std::int64_t> count;
   for (std::size_t i = 1; i < operands.size() && !count; ++i)
-    if (operands[i] != no_value) count = node.length(operands[i]);
+    if (operands[i] != no_value) count = operands[i].length();
   // Exporters leave it to the call only where each bound is one element of a vector, itself sliced.
   const auto may_be_one = [&](Value vector) {
     if (vector == no_value) return true;
@@ -167,7 +167,7 @@ void import_squeeze(Node& node) {
 
 void import_squeeze_attribute(Node& node) {
   if (auto axes = node.optional_integers("axes"))
-    node.output(0, node.without_axes(node.operand(0), *std::move(axes)));
+    node.output(0, without_axes(node.operand(0), *std::move(axes)));
   else squeeze_ones(node);
 }
 
@@ -197,7 +197,7 @@ void import_unsqueeze(Node& node) {
 
 // Of ONNX Runtime: one axis, of rank 0 or 1.
 void import_expand_dims(Node& node) {
-  const Value axis = node.reshaped(node.index_operand(1), {node.index_vector({1})});
+  const Value axis = reshaped(node.index_operand(1), {node.index_vector({1})});
   node.output(0, node.emit(Op::dyn_expand_dims, {node.operand(0), axis}));
 }
 

@@ -8,10 +8,10 @@ namespace anydim::frontends {
 namespace {
 
 // A parameter a channel, in dims that broadcast to x's.
-Value along_channels(Node& node, Value parameter, std::size_t rank) {
+Value along_channels(Value parameter, std::size_t rank) {
   Ints after;
   for (std::size_t i = 2; i < rank; ++i) after.push_back(static_cast<std::int64_t>(i) - 1);
-  return after.empty() ? parameter : node.with_axes(parameter, std::move(after));
+  return after.empty() ? parameter : with_axes(parameter, std::move(after));
 }
 
 Ints axes_from(std::int64_t first, std::size_t rank) {
@@ -36,7 +36,7 @@ Value normalised_over(Value x, const Ints& axes, double epsilon) {
 
 // Input 1 has one element for each channel of input 0.
 void hold_channels(Node& node, Value x) {
-  if (const auto channels = node.extent(node.operand(1), 0); channels && node.rank(x) > 1)
+  if (const auto channels = node.operand(1).extent(0); channels && x.rank() > 1)
     node.hold_extent(x, 1, *channels, "input 0");
 }
 
@@ -48,10 +48,10 @@ void import_batch_normalization(Node& node) {
   const bool trains = node.opset() >= 14 && node.flag("training_mode", false);
   if (node.opset() < 9) node.integer("spatial", 1);
   const Value x = node.operand(0);
-  const std::size_t rank = node.rank(x);
+  const std::size_t rank = x.rank();
   hold_channels(node, x);
   const auto channel = [&](std::size_t operand) {
-    return along_channels(node, node.cast(node.operand(operand), node.dtype()), rank);
+    return along_channels(cast(node.operand(operand), node.dtype()), rank);
   };
   if (!trains) {
     if (node.wants_output(1))
@@ -66,9 +66,9 @@ void import_batch_normalization(Node& node) {
   const Value variance = mean(centred * centred, axes);
   node.output(0, normalised(x, middle, variance, epsilon) * channel(1) + channel(2));
   const auto running = [&](std::size_t operand, Value now) {
-    const DType dtype = node.dtype(node.operand(operand));
+    const DType dtype = node.operand(operand).dtype();
     const Value old = node.operand(operand) * momentum;
-    const Value fresh = node.cast(node.without_axes(now, axes), dtype);
+    const Value fresh = cast(without_axes(now, axes), dtype);
     return old + fresh * (1 - momentum);
   };
   node.output(1, running(3, middle));
@@ -79,11 +79,11 @@ void import_instance_normalization(Node& node) {
   node.check_same_dtypes();
   const double epsilon = node.real("epsilon", 1e-5);
   const Value x = node.operand(0);
-  const std::size_t rank = node.rank(x);
+  const std::size_t rank = x.rank();
   hold_channels(node, x);
   const Value normal = normalised_over(x, axes_from(2, rank), epsilon);
-  node.output(0, normal * along_channels(node, node.operand(1), rank) +
-                     along_channels(node, node.operand(2), rank));
+  node.output(
+      0, normal * along_channels(node.operand(1), rank) + along_channels(node.operand(2), rank));
 }
 
 namespace {
@@ -100,7 +100,7 @@ void check_groups(Node& node, std::string_view name, std::int64_t groups,
 // Channels in groups: x as [N, groups, everything else of a group].
 Value normalised_groups(Node& node, Value x, std::int64_t groups, double epsilon) {
   const Value grouped =
-      node.reshaped(x, {node.dim_of(x, 0), node.index_vector({groups}), node.index_vector({-1})});
+      reshaped(x, {dim_of(x, 0), node.index_vector({groups}), node.index_vector({-1})});
   return normalised_over(grouped, {2}, epsilon);
 }
 
@@ -116,20 +116,19 @@ void import_group_normalization(Node& node) {
   const std::int64_t groups = node.integer("num_groups");
   if (node.opset() >= 21) node.integer("stash_type", 1);
   const Value x = node.operand(0);
-  const std::size_t rank = node.rank(x);
-  const auto own = node.extent(x, 1);
+  const std::size_t rank = x.rank();
+  const auto own = x.extent(1);
   check_groups(node, "num_groups", groups,
-               own || node.opset() < 21 ? own : node.extent(node.operand(1), 0));
+               own || node.opset() < 21 ? own : node.operand(1).extent(0));
   const Value normal = normalised_groups(node, x, groups, epsilon);
   if (node.opset() >= 21) {
     const Value back = with_dims_of(node, normal, x);
-    node.output(0, back * along_channels(node, node.operand(1), rank) +
-                       along_channels(node, node.operand(2), rank));
+    node.output(
+        0, back * along_channels(node.operand(1), rank) + along_channels(node.operand(2), rank));
     return;
   }
   // Before opset 21 scale and bias are one a group.
-  const Value moved =
-      normal * node.with_axes(node.operand(1), {1}) + node.with_axes(node.operand(2), {1});
+  const Value moved = normal * with_axes(node.operand(1), {1}) + with_axes(node.operand(2), {1});
   node.output(0, with_dims_of(node, moved, x));
 }
 
@@ -146,14 +145,14 @@ void output_group_norm(Node& node, Value x) {
     node.malformed("takes 0 (none) or 1 (swish) as attribute 'activation', got {}", activation);
   }
   constexpr std::size_t rank = 4;
-  if (node.rank(x) != rank) node.malformed("takes images as input 0, got rank {}", node.rank(x));
-  check_groups(node, "groups", groups, node.extent(x, last ? -1 : 1));
+  if (x.rank() != rank) node.malformed("takes images as input 0, got rank {}", x.rank());
+  check_groups(node, "groups", groups, x.extent(last ? -1 : 1));
   const auto turned = [&](Value value, Ints order) {
     return last ? transpose(value, std::move(order)) : value;
   };
   const Value image = turned(x, {0, 3, 1, 2});
   const auto by_channel = [&](std::size_t operand) {
-    return along_channels(node, node.cast(node.operand(operand), node.dtype(x)), rank);
+    return along_channels(cast(node.operand(operand), x.dtype()), rank);
   };
   const Value normal = with_dims_of(node, normalised_groups(node, image, groups, epsilon), image);
   Value y = normal * by_channel(1) + by_channel(2);
@@ -170,12 +169,11 @@ void import_skip_group_norm(Node& node) {
   const Value x = node.operand(0);
   // What is added may be one for all places: [N, C].
   Value skip = node.operand(3);
-  if (node.rank(skip) == 2)
-    skip = last ? node.with_axes(skip, {1, 2}) : node.with_axes(skip, {2, 3});
+  if (skip.rank() == 2) skip = last ? with_axes(skip, {1, 2}) : with_axes(skip, {2, 3});
   Value sum = x + skip;
   if (node.has_operand(4)) {
     const Value bias = node.operand(4);
-    sum = sum + (last ? bias : along_channels(node, bias, node.rank(x)));
+    sum = sum + (last ? bias : along_channels(bias, x.rank()));
   }
   output_group_norm(node, sum);
   node.output(1, sum);

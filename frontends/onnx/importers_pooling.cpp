@@ -39,17 +39,17 @@ Value positions_of_largest(Node& node, const Windows& windows, Value x, Value mo
   const std::size_t count = windows.count(), rank = count + 2;
   const Value places = vector_of(node, dims_between(node, moved, 0, rank)),
               kernel = vector_of(node, windows.kernel());
-  const Value flat = node.reshaped(
+  const Value flat = reshaped(
       moved, {places, node.emit(Op::reduce_prod, {kernel}, {{"keepdims", std::int64_t{1}}})});
   Value within = node.emit(Op::arg_max, {flat}, {{"axis", std::int64_t{-1}}});
   const Value shape = shape_of(x), before = vector_of(node, windows.before());
   // 0, 1, 2, ... along one dim of the result.
   const auto along = [&](std::size_t dim) {
-    const Value positions = node.positions(element(node, places, dim));
+    const Value numbers = positions(element(node, places, dim));
     Ints after;
     for (std::size_t i = dim + 1; i < rank; ++i)
       after.push_back(static_cast<std::int64_t>(i - dim));
-    return after.empty() ? positions : node.with_axes(positions, std::move(after));
+    return after.empty() ? numbers : with_axes(numbers, std::move(after));
   };
   Values coordinates(count);
   for (std::size_t i = count; i-- > 0;) {
@@ -102,7 +102,7 @@ Value means_of_windows(Node& node, Value x, const Windows& windows, bool padding
   if (!windows.pads() || (padding_counts && windows.extra().all(0)))
     return reduced(node, Op::reduce_mean, moved, windows.window_axes());
   const Value sum = reduced(node, Op::reduce_sum, moved, windows.window_axes());
-  return sum / windows.elements(node.dtype(x), padding_counts);
+  return sum / windows.elements(x.dtype(), padding_counts);
 }
 
 void import_average_pool(Node& node) {
@@ -140,13 +140,12 @@ void import_lp_pool(Node& node) {
 void import_global_pool(Node& node, Op op) {
   const Value x = node.operand(0);
   node.output(
-      0,
-      node.emit(op, {x}, {{"axes", axes_between(2, node.rank(x))}, {"keepdims", std::int64_t{1}}}));
+      0, node.emit(op, {x}, {{"axes", axes_between(2, x.rank())}, {"keepdims", std::int64_t{1}}}));
 }
 
 void import_global_lp_pool(Node& node) {
   const Value x = node.operand(0);
-  node.output(0, p_norm(node, x, norm_order(node), axes_between(2, node.rank(x)), 1));
+  node.output(0, p_norm(node, x, norm_order(node), axes_between(2, x.rank()), 1));
 }
 
 // x's elements at the positions that MaxPool gave, zeros elsewhere. Inputs: x, positions, the
@@ -169,10 +168,9 @@ void import_max_unpool(Node& node) {
   const Value flat = node.index_vector({-1});
   const Value total = node.emit(Op::reduce_prod, {shape}, {{"keepdims", std::int64_t{1}}});
   const Value empty = node.emit(Op::dyn_full, {node.scalar(node.dtype(), 0), total});
-  const Value filled =
-      node.emit(Op::scatter_elements,
-                {empty, node.reshaped(node.index_operand(1), {flat}), node.reshaped(x, {flat})},
-                {{"axis", std::int64_t{0}}});
+  const Value filled = node.emit(
+      Op::scatter_elements, {empty, reshaped(node.index_operand(1), {flat}), reshaped(x, {flat})},
+      {{"axis", std::int64_t{0}}});
   node.output(0, node.emit(Op::dyn_reshape, {filled, shape}));
 }
 
@@ -180,7 +178,7 @@ void import_max_unpool(Node& node) {
 // [N, C, d...]. Inputs: x, the image's dims, a window's.
 void import_column_to_image(Node& node) {
   const Value x = node.operand(0), image = node.index_operand(1), block = node.index_operand(2);
-  const auto length = node.length(image), block_length = node.length(block);
+  const auto length = image.length(), block_length = block.length();
   if (!length || length != block_length)
     node.unsupported("has an image and a block whose ranks aren't known to be the same");
   const auto count = static_cast<std::size_t>(*length);
@@ -200,11 +198,11 @@ void import_column_to_image(Node& node) {
   Value position = no_value;
   for (std::size_t i = 0; i < count; ++i) {
     const auto spread = [&](Value extent, std::int64_t step, std::size_t dim) {
-      const Value line = node.positions(element(node, extent, i)) * node.index_vector({step});
+      const Value line = positions(element(node, extent, i)) * node.index_vector({step});
       Ints behind;
       for (std::size_t k = dim + 1; k < 2 * count; ++k)
         behind.push_back(static_cast<std::int64_t>(k - dim));
-      return behind.empty() ? line : node.with_axes(line, std::move(behind));
+      return behind.empty() ? line : with_axes(line, std::move(behind));
     };
     const Value here =
         spread(block, dilations[i], i) + spread(vector_of(node, places), strides[i], count + i);
@@ -215,16 +213,16 @@ void import_column_to_image(Node& node) {
     return node.emit(Op::reduce_prod, {vector}, {{"keepdims", std::int64_t{1}}});
   };
   const Value taken = product(block) * product(vector_of(node, places));
-  const Value batch = node.dim_of(x, 0), channels = node.dim_of(x, 1) / product(block);
-  const Value updates = node.reshaped(x, {batch, channels, taken});
+  const Value batch = dim_of(x, 0), channels = dim_of(x, 1) / product(block);
+  const Value updates = reshaped(x, {batch, channels, taken});
   const Value rows = concat({batch, channels, taken}, 0);
   const Value indices =
-      node.emit(Op::dyn_broadcast_to, {node.reshaped(position, {node.index_vector({-1})}), rows});
+      node.emit(Op::dyn_broadcast_to, {reshaped(position, {node.index_vector({-1})}), rows});
   const Value dims = concat({batch, channels, product(vector_of(node, padded))}, 0);
   const Value empty = node.emit(Op::dyn_full, {node.scalar(node.dtype(), 0), dims});
   const Value sums = node.emit(Op::scatter_elements, {empty, indices, updates},
                                {{"axis", std::int64_t{2}}, {"reduction", std::string("add")}});
-  const Value whole = node.reshaped(sums, {batch, channels, vector_of(node, padded)});
+  const Value whole = reshaped(sums, {batch, channels, vector_of(node, padded)});
   Ints axes, front, back;
   for (std::size_t i = 0; i < count; ++i) {
     axes.push_back(static_cast<std::int64_t>(i) + 2);

@@ -12,7 +12,7 @@ namespace {
 Value scaled(Node& node, Value x, std::string_view attribute, double factor) {
   if (factor == 1) return x;
   constexpr double exact_integers = 9007199254740992.0;  // 2^53
-  if (!ir::is_float(node.dtype(x)) &&
+  if (!ir::is_float(x.dtype()) &&
       (factor != std::floor(factor) || std::fabs(factor) > exact_integers)) {
     node.unsupported("multiplies integers by {} = {}; Anydim supports only whole numbers there",
                      attribute, factor);
@@ -34,7 +34,7 @@ void import_fused_matmul(Node& node) {
                         std::string_view batch_last) {
     const Value x = node.operand(operand);
     const bool swaps = node.flag(rows_last, false), turns = node.flag(batch_last, false);
-    const auto rank = static_cast<std::int64_t>(node.rank(x));
+    const auto rank = static_cast<std::int64_t>(x.rank());
     if (rank < 2 || (!swaps && !turns)) return x;  // a vector has nothing to transpose
     Ints perm;
     for (std::int64_t i = 0; i < rank; ++i) perm.push_back(i);

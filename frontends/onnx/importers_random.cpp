@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <numbers>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "frontends/onnx/importers.h"
@@ -35,7 +34,7 @@ Value mixed(Node& node, Value bits) {
 
 // `bits` and the next number of the sequence that they stand for.
 Value stepped(Node& node, Value bits, Value steps) {
-  const Value distance = node.cast(steps, DType::U64) * word(node, golden);
+  const Value distance = cast(steps, DType::U64) * word(node, golden);
   return mixed(node, bits + distance);
 }
 
@@ -51,9 +50,9 @@ class Numbers {
   // gives. `nonzero`: in (0, 1].
   Value uniform(Value shape, DType dtype, bool nonzero = false) {
     const Value count = reduce(Op::reduce_prod, shape, {0}, true);
-    const Value bits = stepped(node_, stream(), node_.positions(count));
+    const Value bits = stepped(node_, stream(), positions(count));
     const int kept = dtype == DType::F64 ? 53 : 24;
-    Value numbers = node_.cast(
+    Value numbers = cast(
         node_.emit(Op::shift_right, {bits, word(node_, static_cast<std::uint64_t>(64 - kept))}),
         dtype);
     if (nonzero) numbers = numbers + 1;
@@ -70,7 +69,7 @@ class Numbers {
  private:
   // Where numbers begin that are drawn at once: 64 bits of rank 0.
   Value stream() {
-    Value bits = seed_ ? word(node_, *seed_) : node_.cast(node_.random_seed(), DType::U64);
+    Value bits = seed_ ? word(node_, *seed_) : cast(node_.random_seed(), DType::U64);
     bits = stepped(node_, bits, word(node_, node_.random_number()));
     for (const Value round : node_.rounds()) bits = stepped(node_, bits, round);
     return bits;
@@ -88,7 +87,7 @@ Value given_shape(Node& node) {
 }
 
 void give_scaled(Node& node, Value numbers, double scale, double offset, DType dtype) {
-  node.output(0, node.cast(numbers * scale + offset, dtype));
+  node.output(0, cast(numbers * scale + offset, dtype));
 }
 
 void give_real(Node& node, Value shape, DType dtype, bool normally) {
@@ -104,7 +103,7 @@ void give_real(Node& node, Value shape, DType dtype, bool normally) {
 
 void give_like(Node& node, bool normally) {
   const Value x = node.operand(0);
-  give_real(node, shape_of(x), node.element_type("dtype").value_or(node.dtype(x)), normally);
+  give_real(node, shape_of(x), node.element_type("dtype").value_or(x.dtype()), normally);
 }
 
 }  // namespace
@@ -124,28 +123,27 @@ void import_bernoulli(Node& node) {
   const DType dtype = node.element_type("dtype").value_or(node.dtype()),
               computed = computed_in(node.dtype());
   const Value numbers = Numbers(node).uniform(shape_of(x), computed);
-  node.output(0, node.cast(numbers < node.cast(x, computed), dtype));
+  node.output(0, cast(numbers < cast(x, computed), dtype));
 }
 
 // Classes as probable as exp(x) says, by Gumbel's trick: the greatest of x - log(-log(u)).
 void import_multinomial(Node& node) {
   const Value x = node.operand(0);  // [batch, classes]
-  if (const auto rank = node.rank(x); rank != 2)
+  if (const auto rank = x.rank(); rank != 2)
     node.malformed("takes an input of rank 2, got rank {}", rank);
   const DType dtype = node.element_type("dtype").value_or(DType::I32),
               computed = computed_in(node.dtype());
   const std::int64_t samples = node.integer("sample_size", 1);
   if (samples < 1) node.malformed("has sample_size = {}, expected at least 1", samples);
-  const Value shape =
-      concat({node.dim_of(x, 0), node.index_vector({samples}), node.dim_of(x, 1)}, 0);
+  const Value shape = concat({dim_of(x, 0), node.index_vector({samples}), dim_of(x, 1)}, 0);
   const auto minus_log = [&](Value value) { return -log(value); };
   const Value gumbel = minus_log(minus_log(Numbers(node).uniform(shape, computed, true)));
-  const Value scores = node.with_axes(node.cast(x, computed), {1}) + gumbel;
-  node.output(0, node.cast(node.emit(Op::arg_max, {scores},
-                                     {{"axis", std::int64_t{2}},
-                                      {"keepdims", std::int64_t{0}},
-                                      {"last", std::int64_t{0}}}),
-                           dtype));
+  const Value scores = with_axes(cast(x, computed), {1}) + gumbel;
+  node.output(0, cast(node.emit(Op::arg_max, {scores},
+                                {{"axis", std::int64_t{2}},
+                                 {"keepdims", std::int64_t{0}},
+                                 {"last", std::int64_t{0}}}),
+                      dtype));
 }
 
 // It passes its input through unless it trains, which may be told when it runs.
@@ -156,7 +154,7 @@ void import_dropout(Node& node) {
   }
   const Value x = node.operand(0);
   const auto training = node.constant_operand(2), known = node.constant_operand(1);
-  if (node.has_operand(2) && node.dtype(node.operand(2)) != DType::Bool)
+  if (node.has_operand(2) && node.operand(2).dtype() != DType::Bool)
     node.malformed("takes a bool as input 2 (training_mode)");
   const bool infers = !node.has_operand(2) ||
                       (training && training->elements() == 1 && training->integer_at(0) == 0) ||
@@ -174,12 +172,12 @@ void import_dropout(Node& node) {
                             ? std::optional(static_cast<std::uint64_t>(node.integer("seed")))
                             : std::nullopt);
   const DType computed = computed_in(node.dtype());
-  const Value ratio = node.has_operand(1) ? node.cast(node.rank_0(node.operand(1)), computed)
-                                          : node.scalar(computed, 0.5);
-  const Value trains = node.rank_0(node.operand(2));
+  const Value ratio =
+      node.has_operand(1) ? cast(rank_0(node.operand(1)), computed) : node.scalar(computed, 0.5);
+  const Value trains = rank_0(node.operand(2));
   const Value kept = !trains | (numbers.uniform(shape_of(x), computed) >= ratio);
   const Value share = where(trains, 1 - ratio, 1);
-  const Value scaled = node.cast(node.cast(x, computed) / share, node.dtype());
+  const Value scaled = cast(cast(x, computed) / share, node.dtype());
   node.output(0, where(kept, scaled, 0));
   if (node.wants_output(1)) node.output(1, kept);
 }

@@ -51,9 +51,9 @@ class Recurrent {
     if (layout_ != 0) x_ = transpose(x_, {1, 0, 2});
     const Value shape = shape_of(x_);
     steps_ = gather(shape, 0, 0);
-    batch_ = node.slice(shape, 0, 1, 2);
+    batch_ = slice(shape, 0, 1, 2);
     if (node.has_operand(4))
-      lengths_ = node.reshaped(node.index_operand(4), {batch_, node.index_vector({1})});
+      lengths_ = reshaped(node.index_operand(4), {batch_, node.index_vector({1})});
     if (!quantised_) return;
     check_quantised();
     if (lengths_ != no_value) clear_after_all();
@@ -72,16 +72,15 @@ class Recurrent {
     Values outputs;
     for (std::int64_t d = 0; d < directions_; ++d) {
       Values results = run_direction(d, cell);
-      for (std::size_t s = 0; s < ends.size(); ++s)
-        ends[s].push_back(node_.with_axes(results[s], {0}));
+      for (std::size_t s = 0; s < ends.size(); ++s) ends[s].push_back(with_axes(results[s], {0}));
       Value all = results.back();
       if (aligned(d)) {
         all = reversed_sequences(node_, all, node_.index_operand(4));
       } else if (reversed(d)) {
         constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
-        all = node_.slice(all, 0, -1, least, -1);
+        all = slice(all, 0, -1, least, -1);
       }
-      outputs.push_back(node_.with_axes(all, {1}));
+      outputs.push_back(with_axes(all, {1}));
     }
     Value y = directions_ == 1 ? outputs[0] : concat(outputs, 1);
     if (layout_ != 0) y = transpose(y, {2, 0, 1, 3});
@@ -105,8 +104,8 @@ class Recurrent {
                            {{"axis", std::int64_t{-1}}, {"sizes", Ints(count, hidden_)}}, count);
   }
   // [first, last) of them.
-  Value slice(Value value, std::int64_t first, std::int64_t last) {
-    return node_.slice(value, -1, first * hidden_, last * hidden_);
+  Value parts(Value value, std::int64_t first, std::int64_t last) {
+    return slice(value, -1, first * hidden_, last * hidden_);
   }
   Value of_state(Value h) { return times(h, recurrent_); }  // h R
 
@@ -136,7 +135,7 @@ class Recurrent {
     if (!quantised_) return {transposed(sized(given, 0, gates_ * hidden_))};
     const auto of_columns = [&](std::size_t parameter) {
       const Value value = part(parameter, direction);
-      return node_.rank(value) == 0 ? value : sized(value, 0, gates_ * hidden_);
+      return value.rank() == 0 ? value : sized(value, 0, gates_ * hidden_);
     };
     const std::size_t scale = operand == 1 ? 8 : 10;
     return {sized(given, 1, gates_ * hidden_), of_columns(scale), of_columns(scale + 1)};
@@ -145,7 +144,7 @@ class Recurrent {
   void check_quantised() {
     for (const std::size_t operand : {1, 2}) check_8_bits(node_, operand);
     for (const std::size_t operand : {8, 9, 10, 11}) {
-      if (const std::size_t rank = node_.rank(node_.operand(operand)); rank != 1 && rank != 2) {
+      if (const std::size_t rank = node_.operand(operand).rank(); rank != 1 && rank != 2) {
         node_.malformed(
             "takes one number for each direction or for each of its columns as input {}, so a rank "
             "of 1 or 2, got {}",
@@ -156,8 +155,8 @@ class Recurrent {
 
   // Steps after the last that any row has are no part of the range of X.
   void clear_after_all() {
-    const Value some = node_.with_axes(node_.positions(node_.dim_of(x_, 0)), {1, 2}) <
-                       node_.emit(Op::reduce_max, {lengths_});
+    const Value some =
+        with_axes(positions(dim_of(x_, 0)), {1, 2}) < node_.emit(Op::reduce_max, {lengths_});
     x_ = where(some, x_, 0);
   }
 
@@ -183,7 +182,7 @@ class Recurrent {
       // The permutation demands two axes: a reshape alone would take any that hold as many
       // elements.
       const Value state = transpose(part(operand, direction, layout_ != 0 ? 1 : 0), {0, 1});
-      return node_.reshaped(sized(state, -1, hidden_), {batch_, hidden});
+      return reshaped(sized(state, -1, hidden_), {batch_, hidden});
     }
     const Value shape = concat({batch_, hidden}, 0);
     return node_.emit(Op::dyn_full, {node_.scalar(dtype_, 0), shape});
@@ -197,9 +196,9 @@ class Recurrent {
     bias_ = node_.has_operand(3) ? sized(part(3, direction), 0, 2 * gates_ * hidden_) : no_value;
     peepholes_ = node_.has_operand(7) ? sized(part(7, direction), 0, 3 * hidden_) : no_value;
     if (bias_ != no_value) {
-      const Value of_inputs = slice(bias_, 0, gates_);
+      const Value of_inputs = parts(bias_, 0, gates_);
       inputs = inputs +
-               (added_ == Added::All ? of_inputs + slice(bias_, gates_, 2 * gates_) : of_inputs);
+               (added_ == Added::All ? of_inputs + parts(bias_, gates_, 2 * gates_) : of_inputs);
     }
     if (aligned(direction)) inputs = reversed_sequences(node_, inputs, node_.index_operand(4));
     Values initial;
@@ -263,7 +262,7 @@ void long_short_term_memory(Node& node, Weights weights) {
     Value input = part[0], output = part[1], forget = part[2];
     const Value peepholes = lstm.peepholes();
     const auto peep = [&](Value gate, std::int64_t place, Value cell) {
-      return peepholes == no_value ? gate : gate + cell * lstm.slice(peepholes, place, place + 1);
+      return peepholes == no_value ? gate : gate + cell * lstm.parts(peepholes, place, place + 1);
     };
     input = lstm.activate(direction, 0, peep(input, 0, c));
     forget = coupled ? 1 - input : lstm.activate(direction, 0, peep(forget, 2, c));
@@ -292,14 +291,14 @@ void import_gru(Node& node) {
       Recurrent::Added::OfInputs, [&](std::int64_t direction, Value gates, const Values& states) {
         const Value h = states[0], bias = gru.bias();
         const Values input = gru.split(gates, 3);
-        Value both = matmul(h, gru.slice(gru.weights(), 0, 2));
-        if (bias != no_value) both = both + gru.slice(bias, 3, 5);
+        Value both = matmul(h, gru.parts(gru.weights(), 0, 2));
+        if (bias != no_value) both = both + gru.parts(bias, 3, 5);
         const Values parts = gru.split(both, 2);
         const Value update = gru.activate(direction, 0, input[0] + parts[0]);
         const Value reset = gru.activate(direction, 0, input[1] + parts[1]);
-        const Value own = gru.slice(gru.weights(), 2, 3);
+        const Value own = gru.parts(gru.weights(), 2, 3);
         const auto with_bias = [&](Value value) {
-          return bias == no_value ? value : value + gru.slice(bias, 5, 6);
+          return bias == no_value ? value : value + gru.parts(bias, 5, 6);
         };
         const Value carried =
             linear_first ? reset * with_bias(matmul(h, own)) : with_bias(matmul(reset * h, own));

@@ -71,7 +71,7 @@ void import_reduce(Node& node, Op op) {
   }
   if (node.opset() < 20) node.malformed("takes booleans only from opset 20 on");
   // Among 0 and 1 the largest is "any" and the smallest is "all".
-  node.output(0, node.cast(reduce(node, op, node.cast(x, DType::U8), reduction), DType::Bool));
+  node.output(0, cast(reduce(node, op, cast(x, DType::U8), reduction), DType::Bool));
 }
 
 void import_reduce_l1(Node& node) {
@@ -81,31 +81,31 @@ void import_reduce_l1(Node& node) {
 
 void import_reduce_l2(Node& node) {
   const Reduction reduction = read_reduction(node);
-  const Value x = node.cast(node.operand(0), real_dtype(node));
+  const Value x = cast(node.operand(0), real_dtype(node));
   const Value root = sqrt(reduce(node, Op::reduce_sum, square(x), reduction));
-  node.output(0, node.cast(root, node.dtype()));
+  node.output(0, cast(root, node.dtype()));
 }
 
 void import_reduce_log_sum(Node& node) {
   const Reduction reduction = read_reduction(node);
-  const Value x = node.cast(node.operand(0), real_dtype(node));
-  node.output(0, node.cast(log(reduce(node, Op::reduce_sum, x, reduction)), node.dtype()));
+  const Value x = cast(node.operand(0), real_dtype(node));
+  node.output(0, cast(log(reduce(node, Op::reduce_sum, x, reduction)), node.dtype()));
 }
 
 // m + log(sum(exp(x - m))) with m the largest element, so that exp cannot overflow; an infinite m
 // is replaced by 0, because x - m would be NaN.
 void import_reduce_log_sum_exp(Node& node) {
   const Reduction reduction = read_reduction(node);
-  const Value x = node.cast(node.operand(0), real_dtype(node));
+  const Value x = cast(node.operand(0), real_dtype(node));
   const auto largest = [&](bool keepdims) {
     const Value maximum = reduce(node, Op::reduce_max, x, reduction, keepdims);
-    const Value zero = node.scalar(node.dtype(x), 0);
+    const Value zero = node.scalar(x.dtype(), 0);
     return where(node.emit(Op::is_inf, {maximum}), zero, maximum);
   };
   const Value shifted = exp(x - largest(true));
   const Value logarithm = log(reduce(node, Op::reduce_sum, shifted, reduction));
   const Value sum = logarithm + largest(reduction.keepdims);
-  node.output(0, node.cast(sum, node.dtype()));
+  node.output(0, cast(sum, node.dtype()));
 }
 
 void import_reduce_sum_square(Node& node) {

@@ -15,8 +15,8 @@ namespace {
 // which inference follows: a float is numerator / 2^power.
 Value scaled_sizes(Node& node, Value shape, Value scales, const std::optional<ir::Tensor>& known) {
   if (!known) {
-    const Value exact = node.cast(shape, DType::F32) * scales;
-    return node.cast(floor(exact), DType::I64);
+    const Value exact = cast(shape, DType::F32) * scales;
+    return cast(floor(exact), DType::I64);
   }
   Ints numerators, denominators;
   for (std::int64_t i = 0; i < known->elements(); ++i) {
@@ -106,24 +106,23 @@ Targets targets_of_sizes(Node& node, Value shape, const Ints& axes, const std::s
         "takes 'stretch', 'not_larger' or 'not_smaller' as attribute "
         "'keep_aspect_ratio_policy', got {}",
         quoted_name(policy));
-  const std::size_t rank = node.rank(node.operand(0));
+  const std::size_t rank = node.operand(0).rank();
   Value sizes = node.index_operand(3);
-  if (const auto given = node.length(sizes);
-      given && *given != static_cast<std::int64_t>(axes.size()))
+  if (const auto given = sizes.length(); given && *given != static_cast<std::int64_t>(axes.size()))
     node.malformed("has {} sizes for {} axes", *given, axes.size());
   if (policy == "stretch") {
     if (axes.size() != rank) sizes = on_all_axes(node, sizes, axes, rank, shape);
-    return {node.cast(sizes, DType::F32) / node.cast(shape, DType::F32), sizes};
+    return {cast(sizes, DType::F32) / cast(shape, DType::F32), sizes};
   }
-  const Value extents = node.cast(gather(shape, node.index_vector(axes), 0), DType::F32);
+  const Value extents = cast(gather(shape, node.index_vector(axes), 0), DType::F32);
   const Value scale = node.emit(policy == "not_larger" ? Op::reduce_min : Op::reduce_max,
-                                {node.cast(sizes, DType::F32) / extents},
+                                {cast(sizes, DType::F32) / extents},
                                 {{"axes", Ints{0}}, {"keepdims", std::int64_t{1}}});
   const Value rounded = floor(scale * extents + 0.5);
   const Value count = node.index_vector({static_cast<std::int64_t>(axes.size())});
   return {on_all_axes(node, node.emit(Op::dyn_broadcast_to, {scale, count}), axes, rank,
                       real_vector(node, rank, 1)),
-          on_all_axes(node, node.cast(rounded, DType::I64), axes, rank, shape)};
+          on_all_axes(node, cast(rounded, DType::I64), axes, rank, shape)};
 }
 
 struct Sampling {
@@ -155,16 +154,16 @@ Value filtered(Node& node, Value distance, const Sampling& sampling) {
 // Where the results of an axis lie in x.
 Value sources(Node& node, std::int64_t axis, Value size, Value extent, Value scale,
               const Sampling& sampling) {
-  const auto real = [&](Value value) { return node.cast(value, DType::F64); };
-  const Value place = real(node.positions(size));
+  const auto real = [&](Value value) { return cast(value, DType::F64); };
+  const Value place = real(positions(size));
   const std::string& coordinates = sampling.coordinates;
   if (coordinates == "asymmetric") return place / scale;
   const Value span = real(extent) - 1;
   const Value steps = max(real(size) - 1, 1);
   if (coordinates == "align_corners") return place * span / steps;
   if (coordinates == "tf_crop_and_resize") {
-    const Value start = real(node.slice(sampling.starts, 0, axis, axis + 1));
-    const Value width = real(node.slice(sampling.ends, 0, axis, axis + 1)) - start;
+    const Value start = real(slice(sampling.starts, 0, axis, axis + 1));
+    const Value width = real(slice(sampling.ends, 0, axis, axis + 1)) - start;
     const Value part = where(real(size) > 1, place / steps, 0.5);
     return (start + part * width) * span;
   }
@@ -182,22 +181,22 @@ Value sources(Node& node, std::int64_t axis, Value size, Value extent, Value sca
 // One axis resampled.
 Value resampled(Node& node, Value x, std::int64_t axis, const Targets& to,
                 const Sampling& sampling) {
-  const auto real = [&](Value value) { return node.cast(value, DType::F64); };
-  const Value size = node.slice(to.sizes, 0, axis, axis + 1), extent = node.dim_of(x, axis);
-  const Value scale = real(node.slice(to.scales, 0, axis, axis + 1));   // [1], as all of these
+  const auto real = [&](Value value) { return cast(value, DType::F64); };
+  const Value size = slice(to.sizes, 0, axis, axis + 1), extent = dim_of(x, axis);
+  const Value scale = real(slice(to.scales, 0, axis, axis + 1));        // [1], as all of these
   const Value at = sources(node, axis, size, extent, scale, sampling);  // [size]
   const Value last = real(extent) - 1;
-  const DType dtype = node.dtype(x);
+  const DType dtype = x.dtype();
   Ints behind;  // the dims after the axis
-  for (std::size_t i = static_cast<std::size_t>(axis) + 1; i < node.rank(x); ++i)
+  for (std::size_t i = static_cast<std::size_t>(axis) + 1; i < x.rank(); ++i)
     behind.push_back(static_cast<std::int64_t>(i) - axis);
   const auto finished = [&](Value result) {
     if (sampling.starts == no_value) return result;
     Value outside = at < 0 | at > last;
-    if (!behind.empty()) outside = node.with_axes(outside, behind);
+    if (!behind.empty()) outside = with_axes(outside, behind);
     return where(outside, sampling.outside, result);
   };
-  const auto within = [&](Value place) { return node.cast(min(max(place, 0), last), DType::I64); };
+  const auto within = [&](Value place) { return cast(min(max(place, 0), last), DType::I64); };
   if (sampling.mode == "nearest") {
     struct Rounding {
       std::string_view name;
@@ -215,23 +214,23 @@ Value resampled(Node& node, Value x, std::int64_t axis, const Targets& to,
     return finished(gather(x, within(nearest), axis));
   }
   const Value narrow = sampling.antialias ? min(scale, 1) : node.scalar(DType::F64, 1);
-  const Value reach = node.cast(ceil((sampling.mode == "cubic" ? 2 : 1) / narrow), DType::I64);
+  const Value reach = cast(ceil((sampling.mode == "cubic" ? 2 : 1) / narrow), DType::I64);
   const Value taps = reach * node.index_vector({2}) + node.index_vector({1});
-  const Value offsets = real(node.positions(taps) - reach);
-  const Value centres = node.with_axes(at, {1});
-  const Value tap = floor(centres) + node.with_axes(offsets, {0});
+  const Value offsets = real(positions(taps) - reach);
+  const Value centres = with_axes(at, {1});
+  const Value tap = floor(centres) + with_axes(offsets, {0});
   const Value distance = abs(tap - centres) * narrow;
   Value weights = filtered(node, distance, sampling);
   if (sampling.exclude_outside) weights = where(equal(tap, real(within(tap))), weights, 0);
   weights = weights / reduce(Op::reduce_sum, weights, {1}, true);
   const DType computed = computed_in(dtype);
-  weights = node.cast(weights, computed);
+  weights = cast(weights, computed);
   Ints behind_taps;
   for (const std::int64_t dim : behind) behind_taps.push_back(dim + 1);
-  if (!behind.empty()) weights = node.with_axes(weights, behind_taps);
-  const Value found = node.cast(gather(x, within(tap), axis), computed);
+  if (!behind.empty()) weights = with_axes(weights, behind_taps);
+  const Value found = cast(gather(x, within(tap), axis), computed);
   const Value sum = node.emit(Op::reduce_sum, {found * weights}, {{"axes", Ints{axis + 1}}});
-  return finished(node.cast(ir::is_float(dtype) ? sum : round(sum), dtype));
+  return finished(cast(ir::is_float(dtype) ? sum : round(sum), dtype));
 }
 
 // Input 1: where the results of each axis begin, then where they end.
@@ -239,10 +238,10 @@ std::pair<Value, Value> region_of(Node& node, const Ints& axes, std::size_t rank
   if (!node.has_operand(1)) node.malformed("has no input 1 (roi) to crop to");
   const Value roi = node.operand(1);
   const auto count = static_cast<std::int64_t>(axes.size());
-  if (const auto given = node.length(roi); given && *given != 2 * count)
+  if (const auto given = roi.length(); given && *given != 2 * count)
     node.malformed("has an input 1 (roi) of {} elements, expected {}", *given, 2 * count);
-  const Value all = node.cast(roi, DType::F32);
-  const Value starts = node.slice(all, 0, 0, count), ends = node.slice(all, 0, count, 2 * count);
+  const Value all = cast(roi, DType::F32);
+  const Value starts = slice(all, 0, 0, count), ends = slice(all, 0, count, 2 * count);
   if (axes.size() == rank) return {starts, ends};
   return {on_all_axes(node, starts, axes, rank, real_vector(node, rank, 0)),
           on_all_axes(node, ends, axes, rank, real_vector(node, rank, 1))};
@@ -265,7 +264,7 @@ void import_resize(Node& node) {
   const bool exclude = node.flag("exclude_outside", false);
   const double outside = node.real("extrapolation_value", 0);
   const Value x = node.operand(0);
-  const std::size_t rank = node.rank(x);
+  const std::size_t rank = x.rank();
   const Ints axes = given_axes(node, rank);
   // A vector without elements stands for an input that is left out.
   const bool by_sizes = node.has_operand(3);
@@ -346,7 +345,7 @@ void import_upsample(Node& node) {
     known = node.constant_operand(1);
   }
   const Value x = node.operand(0);
-  const std::size_t rank = node.rank(x);
+  const std::size_t rank = x.rank();
   check_length(node, known, rank);
   const Value sizes = scaled_sizes(node, shape_of(x), scales, known);
   node.output(0, emit_resize(node, scales, sizes,

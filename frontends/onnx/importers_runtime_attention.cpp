@@ -40,9 +40,9 @@ void check_both_or_neither(const Node& node, std::string_view first_name, Value 
 
 void check_cache(const Node& node, std::string_view name, Value cache, Value fresh) {
   if (cache == no_value) return;
-  if (node.rank(cache) != 4) node.malformed("takes rank 4 as {}, got {}", name, node.rank(cache));
+  if (cache.rank() != 4) node.malformed("takes rank 4 as {}, got {}", name, cache.rank());
   for (const std::int64_t axis : {1, 3}) {
-    const auto held = node.extent(cache, axis), added = node.extent(fresh, axis);
+    const auto held = cache.extent(axis), added = fresh.extent(axis);
     if (held && added && *held != *added) {
       node.malformed("has {} of {} {}, expected {}", name, *held,
                      axis == 1 ? "heads" : "elements a head", *added);
@@ -50,9 +50,9 @@ void check_cache(const Node& node, std::string_view name, Value cache, Value fre
   }
 }
 
-void add_bias(Node& node, AttentionParts& parts, Value bias) {
+void add_bias(AttentionParts& parts, Value bias) {
   if (bias == no_value) return;
-  bias = node.cast(bias, node.dtype(parts.q));
+  bias = cast(bias, parts.q.dtype());
   parts.bias = parts.bias == no_value ? bias : parts.bias + bias;
 }
 
@@ -62,20 +62,19 @@ namespace {
 // how many keys are seen, [2 batch] where they end and where they begin, [batch, keys] and [batch,
 // rows, keys] which are seen: 1, others 0.
 Value mask_bias(Node& node, Value mask, const AttentionParts& parts, double filter) {
-  const Value batch = node.dim_of(parts.q, 0), keys = node.dim_of(parts.k, 2),
-              one = node.index_vector({1});
-  const DType dtype = node.dtype(parts.q);
+  const Value batch = dim_of(parts.q, 0), keys = dim_of(parts.k, 2), one = node.index_vector({1});
+  const DType dtype = parts.q.dtype();
   const auto bias = [&](Value seen) { return where(seen, node.scalar(dtype, 0), filter); };
   const auto each_batch = [&](Value lengths) {
-    return node.reshaped(node.cast(lengths, DType::I64), {batch, one, one, one});
+    return reshaped(cast(lengths, DType::I64), {batch, one, one, one});
   };
   const auto nonzero = [&](Value value) { return !equal(value, 0); };
-  if (!ir::is_integer(node.dtype(mask)))
-    node.malformed("takes integers as mask, got {}", ir::name_of(node.dtype(mask)));
-  switch (node.rank(mask)) {
+  if (!ir::is_integer(mask.dtype()))
+    node.malformed("takes integers as mask, got {}", ir::name_of(mask.dtype()));
+  switch (mask.rank()) {
     case 1: {
-      const auto entries = node.extent(mask, 0), rows = node.extent(parts.q, 0);
-      const Value key = node.positions(keys);
+      const auto entries = mask.extent(0), rows = parts.q.extent(0);
+      const Value key = positions(keys);
       if (!entries || !rows || *entries == *rows) return bias(key < each_batch(mask));
       if (*entries != 2 * *rows)
         node.unsupported("has a mask of {} lengths for {} rows", *entries, *rows);
@@ -86,13 +85,13 @@ Value mask_bias(Node& node, Value mask, const AttentionParts& parts, double filt
       return bias(both(key < each_batch(ends), key >= each_batch(starts)));
     }
     case 2:
-      if (node.extent(mask, 1) == 1 && node.extent(parts.k, 2) != 1)
+      if (mask.extent(1) == 1 && parts.k.extent(2) != 1)
         return no_value;  // the same for every key: as none
       if (node.same_extent(mask, 0, parts.q, 0) && node.same_extent(mask, 1, parts.k, 2))
-        return bias(nonzero(node.with_axes(mask, {1, 2})));
-      return bias(nonzero(node.reshaped(mask, {batch, one, one, keys})));
-    case 3: return bias(nonzero(node.with_axes(mask, {1})));
-    default: node.unsupported("has a mask of rank {}; Anydim supports 1 to 3", node.rank(mask));
+        return bias(nonzero(with_axes(mask, {1, 2})));
+      return bias(nonzero(reshaped(mask, {batch, one, one, keys})));
+    case 3: return bias(nonzero(with_axes(mask, {1})));
+    default: node.unsupported("has a mask of rank {}; Anydim supports 1 to 3", mask.rank());
   }
 }
 
@@ -100,17 +99,17 @@ Value mask_bias(Node& node, Value mask, const AttentionParts& parts, double filt
 // key that is not past has its query. A row that a mask hides whole still prefers keys up to its
 // own, as in ONNX Runtime.
 void add_causal(Node& node, AttentionParts& parts, Value fresh_keys, Value past_rows) {
-  const Value rows = node.dim_of(parts.q, 2), keys = node.dim_of(parts.k, 2);
+  const Value rows = dim_of(parts.q, 2), keys = dim_of(parts.k, 2);
   Value seen = keys_seen(node, {.causal = true, .offset = past_rows}, rows, keys);
   if (!node.same_extent(parts.q, 2, fresh_keys, 2)) {
-    const Value next = node.positions(rows) + 1;
-    seen = seen | node.with_axes(equal(next, rows), {1});
+    const Value next = positions(rows) + 1;
+    seen = seen | with_axes(equal(next, rows), {1});
   }
   if (parts.bias == no_value) {
     parts.seen = seen;
     return;
   }
-  const DType dtype = node.dtype(parts.bias);
+  const DType dtype = parts.bias.dtype();
   const double least =
       dtype == DType::F16 ? -65504 : -static_cast<double>(std::numeric_limits<float>::max());
   parts.bias = where(seen, parts.bias, least);
@@ -137,29 +136,29 @@ void self_attention(Node& node, Value projected, const Ints& widths, std::size_t
   const Value fresh_keys = parts.k;
   Value past_rows = no_value;
   if (past != no_value) {
-    if (node.rank(past) != 5 || (node.extent(past, 0) && node.extent(past, 0) != 2)) {
+    if (past.rank() != 5 || (past.extent(0) && past.extent(0) != 2)) {
       node.malformed("takes a past of [2, batch, num_heads, rows, head size]");
     }
     const Value past_key = gather(past, 0, 0), past_value = gather(past, 1, 0);
     check_cache(node, "past", past_key, parts.k);
     check_cache(node, "past", past_value, parts.v);
-    past_rows = node.dim_of(past, 3);
-    parts.k = after_past(node, past_key, parts.k);
-    parts.v = after_past(node, past_value, parts.v);
+    past_rows = dim_of(past, 3);
+    parts.k = after_past(past_key, parts.k);
+    parts.v = after_past(past_value, parts.v);
   }
   if (node.wants_output(1)) {
-    node.output(1, concat({node.with_axes(parts.k, {0}), node.with_axes(parts.v, {0})}, 0));
+    node.output(1, concat({with_axes(parts.k, {0}), with_axes(parts.v, {0})}, 0));
   }
   const double filter = node.real("mask_filter_value", -10000);
   if (node.has_operand(mask)) parts.bias = mask_bias(node, node.operand(mask), parts, filter);
   if (node.flag("unidirectional", false)) add_causal(node, parts, fresh_keys, past_rows);
-  add_bias(node, parts, attention_bias);
+  add_bias(parts, attention_bias);
   node.output(0, merge_heads(node, emit_attention(node, parts).y));
 }
 
 // Hidden sizes of q, k and v, which together are the columns of the weights.
 Ints hidden_sizes(Node& node, Value weights) {
-  const auto columns = node.extent(weights, 1);
+  const auto columns = weights.extent(1);
   const auto given = node.optional_integers("qkv_hidden_sizes");
   if (!given || given->empty()) {
     if (!columns)
@@ -194,7 +193,7 @@ Ints hidden_sizes(Node& node, Value weights) {
 void import_runtime_attention(Node& node) {
   refuse_operand(node, 6, "past_sequence_length");
   const Value x = node.operand(0), weights = node.operand(1);
-  if (node.rank(x) != 3) node.malformed("takes rank 3 as input 0, got {}", node.rank(x));
+  node.check_rank(0, 3);
   Value projected = matmul(x, weights);
   if (node.has_operand(2)) projected = projected + node.operand(2);
   self_attention(node, projected, hidden_sizes(node, weights), 3, node.optional_operand(4),
@@ -204,11 +203,11 @@ void import_runtime_attention(Node& node) {
 // Inputs: x, weights, bias, their scales, the mask, their zero points, the past.
 void import_quantised_attention(Node& node) {
   const Value x = node.operand(0), weights = node.operand(1);
-  if (node.rank(x) != 3) node.malformed("takes rank 3 as input 0, got {}", node.rank(x));
+  node.check_rank(0, 3);
   const Value product =
-      integer_product(node, x, node.optional_operand(6), weights, node.optional_operand(7));
+      integer_product(x, node.optional_operand(6), weights, node.optional_operand(7));
   const Value scale = node.operand(3) * node.operand(4);
-  const Value real = node.cast(product, node.dtype(scale)) * scale;
+  const Value real = cast(product, scale.dtype()) * scale;
   self_attention(node, real + node.operand(2), hidden_sizes(node, weights), 5,
                  node.optional_operand(8), no_value);
 }
@@ -229,15 +228,15 @@ class MultiHead {
     check_cache(node_, "past_key", past_key, parts_.k);
     check_cache(node_, "past_value", past_value, parts_.v);
     const Value fresh_keys = parts_.k,
-                past_rows = past_key == no_value ? no_value : node_.dim_of(past_key, 2);
-    parts_.k = after_past(node_, past_key, parts_.k);
-    parts_.v = after_past(node_, past_value, parts_.v);
+                past_rows = past_key == no_value ? no_value : dim_of(past_key, 2);
+    parts_.k = after_past(past_key, parts_.k);
+    parts_.v = after_past(past_value, parts_.v);
     node_.output(1, parts_.k);
     node_.output(2, parts_.v);
     const double filter = node_.real("mask_filter_value", -10000);
     if (node_.has_operand(4)) parts_.bias = mask_bias(node_, node_.operand(4), parts_, filter);
     if (node_.flag("unidirectional", false)) add_causal(node_, parts_, fresh_keys, past_rows);
-    add_bias(node_, parts_, node_.optional_operand(5));
+    add_bias(parts_, node_.optional_operand(5));
     const auto wanted = node_.wants_output(3) ? std::optional(AttentionStep::Biased) : std::nullopt;
     const AttentionResult result = emit_attention(node_, parts_, wanted);
     node_.output(0, merge_heads(node_, result.y));
@@ -255,12 +254,12 @@ class MultiHead {
   // Adds the elements [first, last) of the projections' bias, where the node has one.
   Value with_bias(Value x, std::int64_t first, std::int64_t last) {
     if (!node_.has_operand(3)) return x;
-    return x + node_.slice(node_.operand(3), -1, first, last);
+    return x + slice(node_.operand(3), -1, first, last);
   }
 
   void read_heads() {
     const Value q = node_.operand(0), k = node_.optional_operand(1), v = node_.optional_operand(2);
-    const std::size_t rank = node_.rank(q);
+    const std::size_t rank = q.rank();
     const bool biased = node_.has_operand(3);
     if (k == no_value) {
       if (rank != 5 || v != no_value)
@@ -272,20 +271,20 @@ class MultiHead {
       return;
     }
     if (rank != 3) node_.malformed("takes rank 3 as input 0 beside a key, got {}", rank);
-    const auto width = node_.extent(q, 2);
+    const auto width = q.extent(2);
     if (biased && !width)
       node_.unsupported("has a bias (input 3) and a hidden size that is not known before it runs");
     parts_.q = split(biased ? with_bias(q, 0, *width) : q);
-    switch (node_.rank(k)) {
+    switch (k.rank()) {
       case 3:
-        if (v == no_value || node_.rank(v) != 3)
+        if (v == no_value || v.rank() != 3)
           node_.malformed("takes a value of rank 3 beside a key of rank 3");
         parts_.k = split(biased ? with_bias(k, *width, 2 * *width) : k);
         parts_.v =
             split(biased ? with_bias(v, 2 * *width, std::numeric_limits<std::int64_t>::max()) : v);
         return;
       case 4:
-        if (v == no_value || node_.rank(v) != 4)
+        if (v == no_value || v.rank() != 4)
           node_.malformed("takes a value of rank 4 beside a key of rank 4");
         if (biased) node_.malformed("takes no bias (input 3) beside a key of rank 4");
         parts_.k = k, parts_.v = v;
@@ -296,12 +295,12 @@ class MultiHead {
         check_packed(k, 1, 2);
         parts_.k = packed(k, 0), parts_.v = packed(k, 1);
         return;
-      default: node_.malformed("takes rank 3, 4 or 5 as input 1, got {}", node_.rank(k));
+      default: node_.malformed("takes rank 3, 4 or 5 as input 1, got {}", k.rank());
     }
   }
 
   void check_packed(Value value, std::size_t operand, std::int64_t count) {
-    const auto found = node_.extent(value, 3), heads = node_.extent(value, 2);
+    const auto found = value.extent(3), heads = value.extent(2);
     if (found && *found != count)
       node_.malformed("has {} parts in dim 3 of input {}, expected {}", *found, operand, count);
     if (heads && *heads != heads_) {
@@ -329,11 +328,10 @@ void turn_heads(Node& node, const Angles& angles) {
   if (scale != 1) node.unsupported("has scale = {}", scale);
   const bool interleaved = node.flag("interleaved", false);
   Value x = node.operand(0);
-  const bool flat = node.rank(x) == 3;
-  if (!flat && node.rank(x) != 4)
-    node.malformed("takes rank 3 or 4 as input 0, got {}", node.rank(x));
+  const bool flat = x.rank() == 3;
+  if (!flat && x.rank() != 4) node.malformed("takes rank 3 or 4 as input 0, got {}", x.rank());
   node.check_same_shape(3, "sin_cache", node.operand(2), "cos_cache");
-  const auto half = node.extent(node.operand(2), 1);
+  const auto half = node.operand(2).extent(1);
   if (!half) node.unsupported("has a cos_cache of a width that is not known before it runs");
   const std::int64_t width = node.integer("rotary_embedding_dim", 0), turned = 2 * *half;
   if (width != 0 && width != turned) {
@@ -342,7 +340,7 @@ void turn_heads(Node& node, const Angles& angles) {
   std::int64_t heads = node.integer("num_heads", 0);
   if (width != 0 && heads == 0) node.malformed("has rotary_embedding_dim, which needs num_heads");
   if (flat && heads == 0) {
-    const auto hidden = node.extent(x, 2);
+    const auto hidden = x.extent(2);
     if (!hidden)
       node.unsupported(
           "has a hidden size that is not known before it runs, and no attribute 'num_heads'");
@@ -354,7 +352,7 @@ void turn_heads(Node& node, const Angles& angles) {
     heads = *hidden / turned;
   }
   if (flat) x = split_heads(node, x, heads, "num_heads");
-  if (const auto size = node.extent(x, 3); turned < 1 || (size && turned > *size)) {
+  if (const auto size = x.extent(3); turned < 1 || (size && turned > *size)) {
     node.malformed("has a cos_cache of {} columns for heads of {} elements", *half,
                    size.value_or(0));
   }
@@ -368,9 +366,8 @@ void turn_heads(Node& node, const Angles& angles) {
 void import_runtime_rotary_embedding(Node& node) {
   turn_heads(node, [](Node& self, Value x, Value table) {
     Value position = self.index_operand(1);
-    if (self.rank(position) == 1) {  // of the first row
-      position =
-          self.reshaped(position, {self.index_vector({1, 1})}) + self.positions(self.dim_of(x, 2));
+    if (position.rank() == 1) {  // of the first row
+      position = reshaped(position, {self.index_vector({1, 1})}) + positions(dim_of(x, 2));
     }
     return gather(table, position, 0);
   });
@@ -381,11 +378,10 @@ void import_multimodal_rotary_embedding(Node& node) {
   const auto sections = node.integers("mrope_section");
   const std::int64_t layout = node.integer("mrope_layout", 0);
   const Value positions = node.index_operand(1);
-  if (node.rank(positions) != 3)
-    node.malformed("takes rank 3 as input 1, got {}", node.rank(positions));
-  if (const auto streams = node.extent(positions, 0); streams && *streams != 3)
+  node.check_rank(1, 3);
+  if (const auto streams = positions.extent(0); streams && *streams != 3)
     node.malformed("takes positions of 3 kinds as input 1, got {}", *streams);
-  const auto columns = node.extent(node.operand(2), 1);
+  const auto columns = node.operand(2).extent(1);
   if (sections.size() != 3 || std::ranges::min(sections) < 0 ||
       std::ranges::max(sections) > columns.value_or(0) ||
       sections[0] + sections[1] + sections[2] != columns) {
@@ -407,8 +403,7 @@ void import_multimodal_rotary_embedding(Node& node) {
     const Value by_column = self.index_vector(kinds);
     Value angles = no_value;
     for (std::int64_t kind = 0; kind < 3; ++kind) {
-      const Value its =
-          gather(table, self.without_axes(self.slice(positions, 0, kind, kind + 1), {0}), 0);
+      const Value its = gather(table, without_axes(slice(positions, 0, kind, kind + 1), {0}), 0);
       const Value here = equal(by_column, kind);
       angles = angles == no_value ? its : where(here, its, angles);
     }
@@ -443,8 +438,8 @@ Ints distance_buckets(std::int64_t buckets, std::int64_t longest, bool both_side
 
 void import_relative_position_bias(Node& node) {
   const Value table = node.operand(0);
-  if (node.rank(table) != 2) node.malformed("takes rank 2 as input 0, got {}", node.rank(table));
-  const auto buckets = node.extent(table, 0);
+  node.check_rank(0, 2);
+  const auto buckets = table.extent(0);
   if (!buckets) node.unsupported("has a bias_table whose rows are not known before it runs");
   const bool both_sides = node.flag("is_bidirectional", false);
   const std::int64_t longest = node.integer("max_distance"), least = both_sides ? 4 : 2;
@@ -457,21 +452,17 @@ void import_relative_position_bias(Node& node) {
   if (longest <= exact || longest > most) {
     node.malformed("has max_distance = {}; expected {} to {}", longest, exact + 1, most);
   }
-  const auto positions = [&](std::size_t operand) {
-    return node.positions(node.reshaped(node.index_operand(operand), {node.index_vector({1})}));
+  const auto places = [&](std::size_t operand) {
+    return positions(reshaped(node.index_operand(operand), {node.index_vector({1})}));
   };
-  const Value ahead = node.with_axes(positions(2), {0}) - node.with_axes(positions(1), {1});
-  const auto bound = [&](std::int64_t value) {
-    return node.scalar(DType::I64, static_cast<double>(value));
-  };
-  const Value within = min(max(ahead, bound(-longest)), bound(longest));
+  const Value ahead = with_axes(places(2), {0}) - with_axes(places(1), {1});
+  const Value within = min(max(ahead, -longest), longest);
   const Value bucket = gather(node.index_vector(distance_buckets(*buckets, longest, both_sides)),
-                              within + bound(longest), 0);
+                              within + longest, 0);
   // Its shape is (buckets, heads), but heads come one after the other in it.
-  const Value by_head =
-      node.reshaped(table, {node.dim_of(table, 1), node.index_vector({*buckets})});
+  const Value by_head = reshaped(table, {dim_of(table, 1), node.index_vector({*buckets})});
   const Value bias = gather(by_head, bucket, 1);
-  node.output(0, node.with_axes(bias, {0}));
+  node.output(0, with_axes(bias, {0}));
 }
 
 }  // namespace anydim::frontends

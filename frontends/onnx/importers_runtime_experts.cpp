@@ -29,34 +29,32 @@ class Experts {
 
   void run() {
     check();
-    const Value x = node_.operand(0), hidden = node_.dim_of(x, -1);
-    const Value rows = node_.cast(node_.reshaped(x, {node_.index_vector({-1}), hidden}), computed_);
+    const Value x = node_.operand(0), hidden = dim_of(x, -1);
+    const Value rows = cast(reshaped(x, {node_.index_vector({-1}), hidden}), computed_);
     const auto [chosen, shares] = choose();  // [rows, k] both
     // Only experts that some row chose are looked at.
-    const Value all = node_.positions(node_.index_vector({experts_}));
-    const Value asked_for =
-        any(equal(node_.with_axes(all, {1, 2}), node_.with_axes(chosen, {0})), {1, 2});
-    const Value used = node_.without_axes(node_.emit(Op::nonzero, {asked_for}), {0});
+    const Value all = positions(node_.index_vector({experts_}));
+    const Value asked_for = any(equal(with_axes(all, {1, 2}), with_axes(chosen, {0})), {1, 2});
+    const Value used = without_axes(node_.emit(Op::nonzero, {asked_for}), {0});
     const Value none = node_.emit(Op::dyn_full, {node_.scalar(computed_, 0), shape_of(rows)});
-    Node::Loop loop(node_, node_.without_axes(node_.dim_of(used, 0), {0}), no_value, {none});
+    Node::Loop loop(node_, without_axes(dim_of(used, 0), {0}), no_value, {none});
     expert_ = gather(used, loop.round(), 0);
     const Value by_it = equal(chosen, expert_);
     const Value places =
-        node_.without_axes(node_.emit(Op::nonzero, {any(by_it, {1})}), {0});  // of its rows
+        without_axes(node_.emit(Op::nonzero, {any(by_it, {1})}), {0});  // of its rows
     const auto of_them = [&](Value value) { return gather(value, places, 0); };
     const Value share = reduce(Op::reduce_sum, of_them(where(by_it, shares, 0)), {1}, true);
     const Value y = through(second_, activated(of_them(rows))) * share;
-    const Value sum =
-        node_.emit(Op::scatter_nd, {loop.carried()[0], node_.with_axes(places, {1}), y},
-                   {{"reduction", std::string("add")}});
+    const Value sum = node_.emit(Op::scatter_nd, {loop.carried()[0], with_axes(places, {1}), y},
+                                 {{"reduction", std::string("add")}});
     const Value result = loop.close({loop.goes_on(), sum})[0];
-    node_.output(0, node_.cast(node_.emit(Op::dyn_reshape, {result, shape_of(x)}), node_.dtype()));
+    node_.output(0, cast(node_.emit(Op::dyn_reshape, {result, shape_of(x)}), node_.dtype()));
   }
 
  private:
   Value any(Value flags, Ints axes) {
-    return node_.cast(reduce(Op::reduce_max, node_.cast(flags, DType::I32), std::move(axes), false),
-                      DType::Bool);
+    return cast(reduce(Op::reduce_max, cast(flags, DType::I32), std::move(axes), false),
+                DType::Bool);
   }
 
   void check() {
@@ -64,9 +62,8 @@ class Experts {
     if (node_.flag("swiglu_limit_after_activation", false))
       node_.unsupported("has swiglu_limit_after_activation = 1");
     const Value scores = node_.operand(1);
-    if (node_.rank(scores) != 2)
-      node_.malformed("takes rank 2 as input 1, got {}", node_.rank(scores));
-    const auto count = node_.extent(scores, 1);
+    node_.check_rank(1, 2);
+    const auto count = scores.extent(1);
     if (!count) node_.unsupported("has a number of experts that is not known before it runs");
     experts_ = *count;
     chosen_ = node_.integer("k", 1);
@@ -76,9 +73,8 @@ class Experts {
     for (const Layer* layer : {&first_, &second_, &third_}) {
       if (!node_.has_operand(layer->weights)) continue;
       const Value weights = node_.operand(layer->weights);
-      if (node_.rank(weights) != 3)
-        node_.malformed("takes rank 3 as input {}, got {}", layer->weights, node_.rank(weights));
-      if (const auto held = node_.extent(weights, 0); held && *held != experts_)
+      node_.check_rank(layer->weights, 3);
+      if (const auto held = weights.extent(0); held && *held != experts_)
         node_.malformed("has {} experts in input {}, but {} columns in input 1", *held,
                         layer->weights, experts_);
     }
@@ -101,7 +97,7 @@ class Experts {
   };
   // The highest scores of each row, and how much each counts: its part of all, or of those chosen.
   Choice choose() {
-    const Value scores = node_.cast(node_.operand(1), computed_);
+    const Value scores = cast(node_.operand(1), computed_);
     const auto best =
         node_.emit_many(Op::top_k, {scores}, {{"k", chosen_}, {"axis", std::int64_t{-1}}}, 2);
     // Those of quantised experts always count among the chosen, as ONNX Runtime has it on CPUs.
@@ -115,7 +111,7 @@ class Experts {
       return node_.emit(Op::gather_elements, {from, best[1]}, {{"axis", std::int64_t{1}}});
     };
     if (!mixed) return {best[1], among_chosen ? softmax(best[0]) : taken(softmax(scores))};
-    Value shares = taken(node_.cast(node_.operand(mixing_), computed_));
+    Value shares = taken(cast(node_.operand(mixing_), computed_));
     if (among_chosen) {
       const Value sum = reduce(Op::reduce_sum, shares, {1}, true);
       shares = shares / sum;
@@ -128,26 +124,24 @@ class Experts {
   // [rows of results, width of the input]
   Value matrix(const Layer& layer) {
     const Value held = of_expert(layer.weights);
-    if (layer.bits == 0) return node_.cast(held, computed_);
-    const Value numbers = node_.cast(unpacked(node_, held, layer.bits), computed_);
+    if (layer.bits == 0) return cast(held, computed_);
+    const Value numbers = cast(unpacked(node_, held, layer.bits), computed_);
     const auto half = static_cast<double>(std::int64_t{1} << (layer.bits - 1));
     const bool blocks = block_ > 0;
     // Numbers and what there is one of for a row or for each block of it, along a last axis.
     Value zero = node_.scalar(computed_, half);
-    const Value scales = node_.cast(of_expert(layer.scales), computed_);
+    const Value scales = cast(of_expert(layer.scales), computed_);
     if (node_.has_operand(layer.zero_points)) {
-      const auto count = node_.extent(scales, -1);
+      const auto count = scales.extent(-1);
       if (!count) node_.unsupported("has scales of a shape that is not known before it runs");
-      zero = node_.cast(
-          node_.slice(unpacked(node_, of_expert(layer.zero_points), layer.bits), -1, 0, *count),
-          computed_);
-      zero = node_.with_axes(zero, {blocks ? 2 : 1});
+      zero = cast(slice(unpacked(node_, of_expert(layer.zero_points), layer.bits), -1, 0, *count),
+                  computed_);
+      zero = with_axes(zero, {blocks ? 2 : 1});
     }
-    const Value scale = node_.with_axes(scales, {blocks ? 2 : 1});
-    const Value apart =
-        blocks ? node_.reshaped(numbers, {node_.dim_of(numbers, 0), node_.index_vector({-1}),
-                                          node_.index_vector({block_})})
-               : numbers;
+    const Value scale = with_axes(scales, {blocks ? 2 : 1});
+    const Value apart = blocks ? reshaped(numbers, {dim_of(numbers, 0), node_.index_vector({-1}),
+                                                    node_.index_vector({block_})})
+                               : numbers;
     const Value real = (apart - zero) * scale;
     return blocks ? node_.emit(Op::dyn_reshape, {real, shape_of(numbers)}) : real;
   }
@@ -155,7 +149,7 @@ class Experts {
   Value through(const Layer& layer, Value rows) {
     const Value columns = transpose(matrix(layer), {1, 0});
     const Value product = matmul(rows, columns);
-    return node_.has_operand(layer.bias) ? product + node_.cast(of_expert(layer.bias), computed_)
+    return node_.has_operand(layer.bias) ? product + cast(of_expert(layer.bias), computed_)
                                          : product;
   }
 
@@ -165,11 +159,11 @@ class Experts {
       if (fusion_ == 0) return gated(up, through(third_, rows));
       constexpr std::int64_t end = std::numeric_limits<std::int64_t>::max();
       if (fusion_ == 2) {
-        const auto width = node_.extent(node_.operand(first_.weights), 1);
+        const auto width = node_.operand(first_.weights).extent(1);
         if (!width) node_.unsupported("has weights of a shape that is not known before it runs");
-        return gated(node_.slice(up, 1, 0, *width / 2), node_.slice(up, 1, *width / 2, end));
+        return gated(slice(up, 1, 0, *width / 2), slice(up, 1, *width / 2, end));
       }
-      return gated(node_.slice(up, 1, 0, end, 2), node_.slice(up, 1, 1, end, 2));
+      return gated(slice(up, 1, 0, end, 2), slice(up, 1, 1, end, 2));
     }
     const Value result = activation_ == "identity" ? up
                          : activation_ == "gelu"   ? node_.emit(Op::gelu_tanh, {up})

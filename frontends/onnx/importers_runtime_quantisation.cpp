@@ -28,9 +28,8 @@ std::int64_t block_of(Node& node, std::int64_t block) {
 }
 
 // Rank-1 scales of rows of `a` stand before its last dim.
-Value by_row(Node& node, Value parameter) {
-  return node.rank(parameter) == 1 && node.length(parameter) != 1 ? node.with_axes(parameter, {1})
-                                                                  : parameter;
+Value by_row(Value parameter) {
+  return parameter.rank() == 1 && parameter.length() != 1 ? with_axes(parameter, {1}) : parameter;
 }
 
 Value with_bias(Node& node, Value x, std::size_t operand) {
@@ -41,8 +40,8 @@ Value with_bias(Node& node, Value x, std::size_t operand) {
 Value shaped(Node& node, std::size_t operand, std::string_view name, const Ints& dims) {
   const Value value = node.operand(operand);
   std::int64_t held = 1, wanted = 1;
-  for (std::size_t axis = 0; axis < node.rank(value); ++axis) {
-    const auto extent = node.extent(value, static_cast<std::int64_t>(axis));
+  for (std::size_t axis = 0; axis < value.rank(); ++axis) {
+    const auto extent = value.extent(static_cast<std::int64_t>(axis));
     if (!extent)
       node.unsupported("has an input {} ({}) of a shape that is not known before it runs", operand,
                        name);
@@ -100,10 +99,10 @@ void import_dynamic_quantize_matmul(Node& node) {
 
 // Inputs: a, b, their scales, their zero points, bias.
 void import_matmul_integer_to_float(Node& node) {
-  const Value product = integer_product(node, node.operand(0), node.optional_operand(4),
-                                        node.operand(1), node.optional_operand(5));
-  const Value scale = by_row(node, node.operand(2)) * node.operand(3);
-  node.output(0, with_bias(node, node.cast(product, node.dtype(scale)) * scale, 6));
+  const Value product = integer_product(node.operand(0), node.optional_operand(4), node.operand(1),
+                                        node.optional_operand(5));
+  const Value scale = by_row(node.operand(2)) * node.operand(3);
+  node.output(0, with_bias(node, cast(product, scale.dtype()) * scale, 6));
 }
 
 // a times the transpose of weights [N, K], of which every block of a row has a scale.
@@ -121,19 +120,18 @@ void import_matmul_n_bits(Node& node) {
   }
   if (node.has_operand(4)) node.unsupported("has an input 4 (g_idx)");
   const Value a = node.operand(0);
-  if (const auto last = node.extent(a, -1); last && *last != width)
+  if (const auto last = a.extent(-1); last && *last != width)
     node.malformed("has K = {}, but rows of {} elements in input 0", width, *last);
-  if (node.dtype(node.operand(1)) != DType::U8) {
+  if (node.operand(1).dtype() != DType::U8) {
     node.unsupported("has weights of {}; Anydim supports packed u8",
-                     ir::name_of(node.dtype(node.operand(1))));
+                     ir::name_of(node.operand(1).dtype()));
   }
   const DType dtype = node.dtype();
   Value matrix = no_value;
   const std::int64_t zero_bytes = (blocks * bits + 7) / 8;
   const auto packed = node.constant_operand(1), scales = node.constant_operand(2);
   std::optional<ir::Tensor> zeros;
-  if (node.has_operand(3) && node.dtype(node.operand(3)) == DType::U8)
-    zeros = node.constant_operand(3);
+  if (node.has_operand(3) && node.operand(3).dtype() == DType::U8) zeros = node.constant_operand(3);
   if (packed && scales && zeros.has_value() == node.has_operand(3)) {
     // Bytes as they are read by the product, which is of f32, and a scale for each block of a row.
     const auto along_rows = [&](Value of_blocks) {
@@ -154,33 +152,33 @@ void import_matmul_n_bits(Node& node) {
     if (zeros) {
       shaped(node, 3, "zero_points", {rows, zero_bytes});
       const Value zero = node.constant(centred_numbers(*zeros, rows, blocks, bits));
-      integers = centred(node, integers, along_rows(node.with_axes(zero, {2})));
+      integers = centred(integers, along_rows(with_axes(zero, {2})));
     }
-    matrix = node.cast(integers, DType::F32) * each;
+    matrix = cast(integers, DType::F32) * each;
   } else {
     const Value bytes = shaped(node, 1, "B", {rows, blocks, block * bits / 8});
-    const Value weights = node.cast(unpacked(node, bytes, bits), dtype);
+    const Value weights = cast(unpacked(node, bytes, bits), dtype);
     Value zero = node.scalar(dtype, static_cast<double>(std::int64_t{1} << (bits - 1)));
     if (node.has_operand(3)) {
-      if (node.dtype(node.operand(3)) == DType::U8) {
-        zero = node.slice(unpacked(node, shaped(node, 3, "zero_points", {rows, zero_bytes}), bits),
-                          1, 0, blocks);
+      if (node.operand(3).dtype() == DType::U8) {
+        zero = slice(unpacked(node, shaped(node, 3, "zero_points", {rows, zero_bytes}), bits), 1, 0,
+                     blocks);
       } else {
         zero = shaped(node, 3, "zero_points", {rows, blocks});
       }
-      zero = node.with_axes(node.cast(zero, dtype), {2});
+      zero = with_axes(cast(zero, dtype), {2});
     }
-    const Value scale = node.with_axes(shaped(node, 2, "scales", {rows, blocks}), {2});
-    const Value real = (weights - zero) * node.cast(scale, dtype);
+    const Value scale = with_axes(shaped(node, 2, "scales", {rows, blocks}), {2});
+    const Value real = (weights - zero) * cast(scale, dtype);
     matrix = node.emit(Op::reshape, {real}, {{"shape", Ints{rows, blocks * block}}});
   }
-  if (blocks * block != width) matrix = node.slice(matrix, 1, 0, width);
+  if (blocks * block != width) matrix = slice(matrix, 1, 0, width);
   const Value columns = transpose(matrix, {1, 0});
   ir::Attributes rounding;
   if (bytes_suffice) rounding.emplace("left_block", block);
   const Value product =
-      node.emit(Op::matmul, {node.cast(a, node.dtype(matrix)), columns}, std::move(rounding));
-  node.output(0, with_bias(node, node.cast(product, dtype), 5));
+      node.emit(Op::matmul, {cast(a, matrix.dtype()), columns}, std::move(rounding));
+  node.output(0, with_bias(node, cast(product, dtype), 5));
 }
 
 namespace {
@@ -271,9 +269,9 @@ void import_matmul_bnb4(Node& node) {
                                                           type == 0 ? fp4_numbers : nf4_numbers)});
   const Value columns = transpose(weights, {1, 0});
   const Value a = node.operand(0);
-  if (const auto last = node.extent(a, -1); last && *last != width)
+  if (const auto last = a.extent(-1); last && *last != width)
     node.malformed("has K = {}, but rows of {} elements in input 0", width, *last);
-  node.output(0, node.cast(matmul(node.cast(a, DType::F32), columns), node.dtype()));
+  node.output(0, cast(matmul(cast(a, DType::F32), columns), node.dtype()));
 }
 
 namespace {
@@ -282,7 +280,7 @@ namespace {
 std::int64_t packed_width(Node& node, std::int64_t bytes, std::int64_t bits, std::int64_t block) {
   const std::int64_t width = bytes * 8 / bits, blocks = (width + block - 1) / block;
   const std::int64_t zero_bytes = (blocks * bits + 7) / 8;
-  if (const auto given = node.has_operand(3) ? node.extent(node.operand(3), -1) : std::nullopt;
+  if (const auto given = node.has_operand(3) ? node.operand(3).extent(-1) : std::nullopt;
       given && *given != zero_bytes) {
     node.malformed(
         "has block_size = {} and bits = {}, so rows of {} bytes as input 3 (zero_points), got {}",
@@ -298,7 +296,7 @@ std::int64_t packed_width(Node& node, std::int64_t bytes, std::int64_t bits, std
 // from half of what their bits hold.
 void import_gather_block_quantized(Node& node) {
   const Value data = node.operand(0), scales = node.operand(2);
-  const std::size_t rank = node.rank(data);
+  const std::size_t rank = data.rank();
   const std::int64_t block = block_of(node, node.integer("block_size", 128));
   const auto gathered = static_cast<std::int64_t>(node.axis(node.integer("gather_axis", 0), rank));
   const auto blocked = static_cast<std::int64_t>(node.axis(node.integer("quantize_axis", 1), rank));
@@ -317,9 +315,8 @@ void import_gather_block_quantized(Node& node) {
         "has gather_axis = quantize_axis = {}; Anydim supports blocks along another axis than the "
         "one it gathers along",
         gathered);
-  if (node.rank(scales) != rank)
-    node.malformed("takes scales of rank {}, got {}", rank, node.rank(scales));
-  const auto extent = node.extent(data, blocked), blocks = node.extent(scales, blocked);
+  if (scales.rank() != rank) node.malformed("takes scales of rank {}, got {}", rank, scales.rank());
+  const auto extent = data.extent(blocked), blocks = scales.extent(blocked);
   if (!extent) node.unsupported("has data of a width that is not known before it runs");
   const std::int64_t bits = bits_of(node),
                      width = packed ? packed_width(node, *extent, bits, block) : *extent;
@@ -329,17 +326,17 @@ void import_gather_block_quantized(Node& node) {
   }
   const Value indices = node.index_operand(1);
   const auto rows = [&](Value of) { return gather(of, indices, gathered); };
-  const DType dtype = node.dtype(scales);
+  const DType dtype = scales.dtype();
   const auto real = [&](Value of) {
     const Value taken = rows(of);
-    return node.cast(packed ? unpacked(node, taken, bits) : taken, dtype);
+    return cast(packed ? unpacked(node, taken, bits) : taken, dtype);
   };
   const Value numbers = real(data);
   const std::int64_t axis =
-      blocked < gathered ? blocked : blocked + static_cast<std::int64_t>(node.rank(indices)) - 1;
+      blocked < gathered ? blocked : blocked + static_cast<std::int64_t>(indices.rank()) - 1;
   const auto along = [&](Value each) {
-    return node.slice(node.emit(Op::repeat, {each}, {{"repeats", block}, {"axis", axis}}), axis, 0,
-                      width);
+    return slice(node.emit(Op::repeat, {each}, {{"repeats", block}, {"axis", axis}}), axis, 0,
+                 width);
   };
   Value result = numbers;
   if (node.has_operand(3)) {

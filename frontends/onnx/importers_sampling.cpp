@@ -22,21 +22,21 @@ class GridSampler {
         padding_(node.one_of({"zeros", "border", "reflection"}, "padding_mode", "zeros")),
         corners_(node.flag("align_corners", false)), image_(node.operand(0)),
         grid_(node.operand(1)) {
-    computed_ = computed_in(node.dtype(image_));
+    computed_ = computed_in(image_.dtype());
     if (mode_ == "linear") mode_ = "bilinear";
     if (mode_ == "cubic") mode_ = "bicubic";
     if (mode_ != "bilinear" && mode_ != "nearest" && mode_ != "bicubic") {
       node.malformed("takes 'bilinear', 'nearest' or 'bicubic' as attribute 'mode', got {}",
                      quoted_name(mode_));
     }
-    const std::size_t rank = node.rank(image_);
+    const std::size_t rank = image_.rank();
     if (rank < 3 || rank > most_sides + 2)
       node.unsupported(
           "samples an input 0 of rank {}; expected images [batch, channel, side...] of "
           "1 to {} sides",
           rank, most_sides);
     channel_ = static_cast<std::int64_t>(rank) - 1;
-    if (const auto given = node.extent(grid_, -1); given && *given != channel_ - 1)
+    if (const auto given = grid_.extent(-1); given && *given != channel_ - 1)
       node.malformed("takes {} coordinates a place, one for each side, as input 1 (grid), got {}",
                      channel_ - 1, *given);
   }
@@ -54,7 +54,7 @@ class GridSampler {
     const Value sampled = mode_ == "nearest"    ? nearest()
                           : mode_ == "bilinear" ? bilinear()
                                                 : bicubic();
-    node_.output(0, transpose(node_.cast(sampled, node_.dtype(image_)), second));
+    node_.output(0, transpose(cast(sampled, image_.dtype()), second));
   }
 
  private:
@@ -63,8 +63,8 @@ class GridSampler {
   // The grid names places along the last side first.
   Side side(std::int64_t axis) {
     Side side{};
-    side.length = node_.cast(node_.rank_0(node_.dim_of(image_, axis)), computed_);
-    const Value given = node_.cast(gather(grid_, channel_ - axis, channel_), computed_);
+    side.length = cast(rank_0(dim_of(image_, axis)), computed_);
+    const Value given = cast(gather(grid_, channel_ - axis, channel_), computed_);
     // What is no number, or infinite, is the first edge, as torch documents it and ONNX Runtime
     // computes it: an exported linspace of one step is 0 / 0.
     const Value known = abs(given) <= (computed_ == DType::F64 ? std::numeric_limits<double>::max()
@@ -103,16 +103,16 @@ class GridSampler {
     for (std::size_t i = 0; i < sides_.size(); ++i) {
       const Value position = padded(sides_[i], place[i]), end = last(sides_[i]);
       const Value nearest = min(max(position, 0), end);
-      indices.push_back(node_.with_axes(node_.cast(round(nearest), DType::I64), {channel_}));
+      indices.push_back(with_axes(cast(round(nearest), DType::I64), {channel_}));
       if (padding_ != "zeros") continue;
       const Value inside = (position >= 0) & (position <= end);
       all_inside = i == 0 ? inside : all_inside & inside;
     }
     const Value index = concat(std::move(indices), channel_);
-    const Value found = node_.cast(
+    const Value found = cast(
         node_.emit(Op::gather_nd, {pixels_, index}, {{"batch_dims", std::int64_t{1}}}), computed_);
     if (padding_ != "zeros") return found;
-    return where(node_.with_axes(all_inside, {channel_}), found, 0);
+    return where(with_axes(all_inside, {channel_}), found, 0);
   }
 
   Value nearest() {
@@ -134,7 +134,7 @@ class GridSampler {
         const Value along = weights[i][steps[i]];
         weight = i == 0 ? along : weight * along;
       }
-      const Value part = pixel(place) * node_.with_axes(weight, {channel_});
+      const Value part = pixel(place) * with_axes(weight, {channel_});
       sum = sum == no_value ? part : sum + part;
       std::size_t moved = sides_.size();
       while (moved > 0 && ++steps[moved - 1] == weights[moved - 1].size()) steps[--moved] = 0;
@@ -190,21 +190,21 @@ void import_grid_sample(Node& node) { GridSampler(node).run(); }
 void import_affine_grid(Node& node) {
   const Value theta = node.operand(0), size = node.index_operand(1);
   const bool corners = node.flag("align_corners", false);
-  const auto sides = node.rank(theta) == 3 ? node.extent(theta, 1) : std::nullopt;
-  if (!sides || (*sides != 2 && *sides != 3) || node.extent(theta, 2).value_or(0) != *sides + 1)
+  const auto sides = theta.rank() == 3 ? theta.extent(1) : std::nullopt;
+  if (!sides || (*sides != 2 && *sides != 3) || theta.extent(2).value_or(0) != *sides + 1)
     node.malformed("takes matrices of 2 by 3 or 3 by 4 as input 0 (theta)");
-  if (const auto given = node.length(size); given && *given != *sides + 2)
+  if (const auto given = size.length(); given && *given != *sides + 2)
     node.malformed("takes {} elements as input 1 (size), got {}", *sides + 2, *given);
   const auto column = [&](std::int64_t at) {  // [batch, 1..., sides]
     Ints axes;
     for (std::int64_t i = 1; i <= *sides; ++i) axes.push_back(i);
-    return node.with_axes(node.without_axes(node.slice(theta, 2, at, at + 1), {2}), axes);
+    return with_axes(without_axes(slice(theta, 2, at, at + 1), {2}), axes);
   };
   Value grid = column(*sides);
   for (std::int64_t side = 0; side < *sides; ++side) {
-    const Value extent = node.slice(size, 0, side + 2, side + 3);
-    const Value length = node.cast(node.without_axes(extent, {0}), node.dtype(theta));
-    const Value place = node.cast(node.positions(extent), node.dtype(theta));
+    const Value extent = slice(size, 0, side + 2, side + 3);
+    const Value length = cast(without_axes(extent, {0}), theta.dtype());
+    const Value place = cast(positions(extent), theta.dtype());
     // One place between corners is the first corner.
     const Value steps = corners ? max(length - 1, 1) : length;
     Value at = place * 2;
@@ -213,7 +213,7 @@ void import_affine_grid(Node& node) {
     Ints axes;
     for (std::int64_t i = 0; i <= *sides; ++i)
       if (i != side) axes.push_back(i);
-    const Value term = node.with_axes(at, axes) * column(*sides - 1 - side);
+    const Value term = with_axes(at, axes) * column(*sides - 1 - side);
     grid = grid + term;
   }
   node.output(0, grid);

@@ -6,7 +6,7 @@ namespace anydim::frontends {
 namespace {
 
 Value position(Node& node, std::size_t operand) {
-  return node.has_operand(operand) ? node.rank_0(node.index_operand(operand)) : no_value;
+  return node.has_operand(operand) ? rank_0(node.index_operand(operand)) : no_value;
 }
 
 void need_sequence(Node& node, std::size_t operand) {
@@ -34,7 +34,7 @@ void import_sequence_insert(Node& node) {
   need_sequence(node, 0);
   const Value place = position(node, 2);
   node.output(0, node.emit_list(Op::list_insert, {node.operand(0), node.operand(1), place}, 1,
-                                node.dtype(node.operand(1))));
+                                node.operand(1).dtype()));
 }
 
 void import_sequence_erase(Node& node) {
@@ -45,7 +45,7 @@ void import_sequence_erase(Node& node) {
 
 void import_sequence_at(Node& node) {
   need_sequence(node, 0);
-  const Value place = node.rank_0(node.index_operand(1));
+  const Value place = rank_0(node.index_operand(1));
   node.output(0, node.emit_list(Op::list_at, {node.operand(0), place},
                                 node.lists(node.operand(0)) - 1, node.dtype()));
 }
@@ -106,7 +106,7 @@ void import_split_to_sequence(Node& node) {
   const bool single = sizes == no_value && node.known_element(size) == 1;
   if (single || drops_axis(node)) {
     element = gather(x, i, axis);
-    if (!drops_axis(node)) element = node.with_axes(element, {axis});  // of an extent that is known
+    if (!drops_axis(node)) element = with_axes(element, {axis});  // of an extent that is known
     end = begin;
   } else {
     const Value length = sizes == no_value ? size : gather(sizes, i, 0);
@@ -134,14 +134,14 @@ void import_sequence_map(Node& node) {
     arguments.push_back(node.lists(operand) == 0
                             ? operand
                             : node.emit_list(Op::list_at, {operand, loop.round()},
-                                             node.lists(operand) - 1, node.dtype(operand)));
+                                             node.lists(operand) - 1, operand.dtype()));
   const Values given = node.graph("body", arguments);
   if (given.size() != node.output_count())
     node.malformed("has a body of {} outputs, expected {}", given.size(), node.output_count());
   Values yielded{loop.goes_on()};
   for (std::size_t o = 0; o < given.size(); ++o)
     yielded.push_back(
-        node.emit_list(Op::list_insert, {entering[o], given[o]}, 1, node.dtype(given[o])));
+        node.emit_list(Op::list_insert, {entering[o], given[o]}, 1, given[o].dtype()));
   const Values results = loop.close(yielded);
   for (std::size_t o = 0; o < results.size(); ++o) node.output(o, results[o]);
 }
@@ -175,7 +175,7 @@ void import_optional_get_element(Node& node) {
     return;
   }
   node.output(0, node.emit_list(Op::list_at, {value, node.scalar(DType::I64, 0)},
-                                node.lists(value) - 1, node.dtype(value)));
+                                node.lists(value) - 1, value.dtype()));
 }
 
 }  // namespace anydim::frontends

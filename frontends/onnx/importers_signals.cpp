@@ -13,8 +13,8 @@ namespace {
 // nothing. `x` is [.., sample, 1 or 2], `length` of rank 0.
 Value cut_to(Node& node, Value x, Value length) {
   return node.emit(Op::dyn_strided_slice,
-                   {x, node.index_vector({0}), node.with_axes(length, {0}),
-                    node.index_vector({static_cast<std::int64_t>(node.rank(x)) - 2})});
+                   {x, node.index_vector({0}), with_axes(length, {0}),
+                    node.index_vector({static_cast<std::int64_t>(x.rank()) - 2})});
 }
 
 Value one_sided_count(Value length) { return length / 2 + 1; }
@@ -25,20 +25,20 @@ struct Turns {
 // Of the angles 2 pi row * column / length.
 Turns turns_of(Node& node, Value rows, Value columns, Value length, DType dtype) {
   // A whole turn changes nothing: angles are exact for any length.
-  const Value product = node.with_axes(rows, {1}) * columns;
-  const Value turn = node.cast(product % length, dtype);
+  const Value product = with_axes(rows, {1}) * columns;
+  const Value turn = cast(product % length, dtype);
   const Value full = node.scalar(dtype, 2 * std::numbers::pi);
-  const Value angle = turn * full / node.cast(length, dtype);
+  const Value angle = turn * full / cast(length, dtype);
   return {node.emit(Op::cos, {angle}), node.emit(Op::sin, {angle})};
 }
 
 // Real (0) or imaginary (1) parts.
-Value parts_of(Node& node, Value x, std::int64_t which) {
-  return gather(x, which, static_cast<std::int64_t>(node.rank(x)) - 1);
+Value parts_of(Value x, std::int64_t which) {
+  return gather(x, which, static_cast<std::int64_t>(x.rank()) - 1);
 }
 
 std::int64_t known_parts(Node& node, Value x) {
-  const auto known = node.extent(x, -1);
+  const auto known = x.extent(-1);
   if (!known || (*known != 1 && *known != 2))
     node.unsupported("transforms a signal whose last dimension is not known to be 1 or 2");
   return *known;
@@ -48,26 +48,26 @@ std::int64_t known_parts(Node& node, Value x) {
 // length: a product with the matrix of the angles' cosines and sines. `x` is [.., sample, 1 or 2],
 // `length` of rank 0; the result is [.., frequency, 2].
 Value transformed(Node& node, Value x, Value length, bool inverse, bool one_sided) {
-  const DType dtype = node.dtype(x);
-  const auto rank = static_cast<std::int64_t>(node.rank(x));
+  const DType dtype = x.dtype();
+  const auto rank = static_cast<std::int64_t>(x.rank());
   const std::int64_t parts = known_parts(node, x);
   x = cut_to(node, x, length);
-  const Value sample = node.positions(node.dim_of(x, rank - 2));
+  const Value sample = positions(dim_of(x, rank - 2));
   const Value count = one_sided ? one_sided_count(length) : length;
   const auto [cosine, sine] =
-      turns_of(node, sample, node.positions(node.with_axes(count, {0})), length, dtype);
-  const Value real = parts_of(node, x, 0);
+      turns_of(node, sample, positions(with_axes(count, {0})), length, dtype);
+  const Value real = parts_of(x, 0);
   Value along_cosine = matmul(real, cosine), along_sine = matmul(real, sine);
   if (!inverse) along_sine = -along_sine;
   if (parts == 2) {
-    const Value imaginary = parts_of(node, x, 1);
+    const Value imaginary = parts_of(x, 1);
     const Value across = matmul(imaginary, sine);
     along_cosine = inverse ? along_cosine - across : along_cosine + across;
     along_sine = along_sine + matmul(imaginary, cosine);
   }
-  Value both = concat(
-      {node.with_axes(along_cosine, {rank - 1}), node.with_axes(along_sine, {rank - 1})}, rank - 1);
-  if (inverse) both = both / node.cast(length, dtype);
+  Value both =
+      concat({with_axes(along_cosine, {rank - 1}), with_axes(along_sine, {rank - 1})}, rank - 1);
+  if (inverse) both = both / cast(length, dtype);
   return both;
 }
 
@@ -76,29 +76,29 @@ Value transformed(Node& node, Value x, Value length, bool inverse, bool one_side
 //
 //   signal[n] = sum over k of weight[k] * (real[k] * cos - imaginary[k] * sin) / length
 Value real_signal(Node& node, Value x, Value length) {
-  const DType dtype = node.dtype(x);
-  const auto rank = static_cast<std::int64_t>(node.rank(x));
+  const DType dtype = x.dtype();
+  const auto rank = static_cast<std::int64_t>(x.rank());
   if (known_parts(node, x) != 2)
     node.malformed(
         "takes a spectrum of real numbers (a last dimension of 1) as input 0; a "
         "one-sided inverse transform is of complex ones");
   x = cut_to(node, x, one_sided_count(length));
-  const Value frequency = node.positions(node.dim_of(x, rank - 2));
+  const Value frequency = positions(dim_of(x, rank - 2));
   const auto [cosine, sine] =
-      turns_of(node, frequency, node.positions(node.with_axes(length, {0})), length, dtype);
+      turns_of(node, frequency, positions(with_axes(length, {0})), length, dtype);
   const Value mirrored = (0 < frequency) & (frequency * 2 < length);
-  const Value weight = where(mirrored, node.scalar(dtype, 2), 1) / node.cast(length, dtype);
+  const Value weight = where(mirrored, node.scalar(dtype, 2), 1) / cast(length, dtype);
   const auto product = [&](std::int64_t part, Value turns) {
-    return matmul(parts_of(node, x, part) * weight, turns);
+    return matmul(parts_of(x, part) * weight, turns);
   };
-  return node.with_axes(product(0, cosine) - product(1, sine), {rank - 1});
+  return with_axes(product(0, cosine) - product(1, sine), {rank - 1});
 }
 
 // The dims `from` and `to` change places.
-Value swapped(Node& node, Value x, std::size_t from, std::size_t to) {
+Value swapped(Value x, std::size_t from, std::size_t to) {
   if (from == to) return x;
   Ints order;
-  for (std::size_t i = 0; i < node.rank(x); ++i)
+  for (std::size_t i = 0; i < x.rank(); ++i)
     order.push_back(static_cast<std::int64_t>(i == from ? to : i == to ? from : i));
   return transpose(x, std::move(order));
 }
@@ -108,21 +108,21 @@ Value transformed_along(Node& node, Value x, std::size_t axis) {
   const bool inverse = node.flag("inverse", false), one_sided = node.flag("onesided", false);
   const bool real = inverse && one_sided;
   Value length =
-      node.has_operand(1) ? node.index_operand(1) : node.dim_of(x, static_cast<std::int64_t>(axis));
+      node.has_operand(1) ? node.index_operand(1) : dim_of(x, static_cast<std::int64_t>(axis));
   if (real && !node.has_operand(1)) length = (length - 1) * 2;
-  length = node.rank_0(length);
-  const std::size_t last = node.rank(x) - 2;
-  const Value moved = swapped(node, x, axis, last);
+  length = rank_0(length);
+  const std::size_t last = x.rank() - 2;
+  const Value moved = swapped(x, axis, last);
   const Value result = real ? real_signal(node, moved, length)
                             : transformed(node, moved, length, inverse, one_sided);
-  return swapped(node, result, axis, last);
+  return swapped(result, axis, last);
 }
 
 }  // namespace
 
 void import_dft(Node& node) {
   const Value x = node.operand(0);
-  const std::size_t rank = node.rank(x);
+  const std::size_t rank = x.rank();
   if (rank < 2) node.malformed("takes a signal of rank 2 or more as input 0, got rank {}", rank);
   std::optional<std::int64_t> given = node.opset() < 20 ? node.integer("axis", 1) : -2;
   if (node.opset() >= 20 && node.has_operand(2)) given = node.known_element(node.operand(2));
@@ -133,30 +133,30 @@ void import_dft(Node& node) {
     return node.output(0, transformed_along(node, x, axis));
   }
   const Value parts = node.index_vector({known_parts(node, x)});
-  const Value shape = node.slice(shape_of(x), 0, 0, -1);
+  const Value shape = slice(shape_of(x), 0, 0, -1);
   const RunTimeAxis axis = run_time_axis(node, node.index_operand(2), shape, 1);
-  const Value middle = node.reshaped(x, {axis.before, axis.count, axis.after, parts});
+  const Value middle = reshaped(x, {axis.before, axis.count, axis.after, parts});
   const Value result = transformed_along(node, middle, 1);
-  const Value place = node.positions(shape_of(shape));
-  const Value dims = where(equal(place, axis.place), node.dim_of(result, 1), shape);
-  node.output(0, node.reshaped(result, {dims, node.dim_of(result, -1)}));
+  const Value place = positions(shape_of(shape));
+  const Value dims = where(equal(place, axis.place), dim_of(result, 1), shape);
+  node.output(0, reshaped(result, {dims, dim_of(result, -1)}));
 }
 
 void import_stft(Node& node) {
   Value signal = node.operand(0);
   // [batch, sample] of real numbers, as PyTorch writes it and ONNX Runtime takes it.
-  if (node.rank(signal) == 2) signal = node.with_axes(signal, {2});
-  const Value step = node.rank_0(node.index_operand(1));
+  if (signal.rank() == 2) signal = with_axes(signal, {2});
+  const Value step = rank_0(node.index_operand(1));
   if (!node.has_operand(2) && !node.has_operand(3))
     node.malformed("has neither a window nor a frame length");
   const Value length =
-      node.rank_0(node.has_operand(3) ? node.index_operand(3) : node.dim_of(node.operand(2), 0));
-  const Value samples = node.rank_0(node.dim_of(signal, 1));
+      rank_0(node.has_operand(3) ? node.index_operand(3) : dim_of(node.operand(2), 0));
+  const Value samples = rank_0(dim_of(signal, 1));
   const Value frames = (samples - length) / step + 1;
-  const Value first = node.positions(node.with_axes(frames, {0})) * step;
-  const Value places = node.with_axes(first, {1}) + node.positions(node.with_axes(length, {0}));
+  const Value first = positions(with_axes(frames, {0})) * step;
+  const Value places = with_axes(first, {1}) + positions(with_axes(length, {0}));
   Value cut = gather(signal, places, 1);
-  if (node.has_operand(2)) cut = cut * node.with_axes(node.operand(2), {1});
+  if (node.has_operand(2)) cut = cut * with_axes(node.operand(2), {1});
   node.output(0, transformed(node, cut, length, false, node.flag("onesided", true)));
 }
 
@@ -165,32 +165,30 @@ void import_stft(Node& node) {
 void import_mel_weight_matrix(Node& node) {
   const DType dtype = node.element_type("output_datatype").value_or(DType::F32);
   const DType computed = DType::F64;
-  const Value bins = node.rank_0(node.index_operand(0)),
-              length = node.rank_0(node.index_operand(1));
-  const Value rate = node.cast(node.rank_0(node.operand(2)), computed);
+  const Value bins = rank_0(node.index_operand(0)), length = rank_0(node.index_operand(1));
+  const Value rate = cast(rank_0(node.operand(2)), computed);
   const auto mel = [&](std::size_t index) {
-    const Value hertz = node.cast(node.rank_0(node.operand(index)), computed);
+    const Value hertz = cast(rank_0(node.operand(index)), computed);
     return log(1 + hertz / 700) * (2595 / std::numbers::ln10);
   };
   const Value low = mel(3), high = mel(4);
   const Value corners = bins + 2;
-  const Value distance = (high - low) / node.cast(corners, computed);
-  const Value number_of = node.cast(node.positions(node.with_axes(corners, {0})), computed);
+  const Value distance = (high - low) / cast(corners, computed);
+  const Value number_of = cast(positions(with_axes(corners, {0})), computed);
   const Value at_mel = number_of * distance + low;
   const Value power = exp(at_mel * (std::numbers::ln10 / 2595));
   const Value hertz = 700 * (power - 1);
-  const Value scaled = node.cast(length + 1, computed) * hertz;
+  const Value scaled = cast(length + 1, computed) * hertz;
   const Value corner = floor(scaled / rate);
 
   const auto of_triangle = [&](std::int64_t offset) {
     const Value begin = node.index_vector({offset});
-    const Value end = node.with_axes(bins + offset, {0});
+    const Value end = with_axes(bins + offset, {0});
     return node.emit(Op::dyn_strided_slice, {corner, begin, end});
   };
   const Value left = of_triangle(0), centre = of_triangle(1), right = of_triangle(2);
   const Value spectrum = length / 2 + 1;
-  const Value bin =
-      node.with_axes(node.cast(node.positions(node.with_axes(spectrum, {0})), computed), {1});
+  const Value bin = with_axes(cast(positions(with_axes(spectrum, {0})), computed), {1});
   const auto share = [&](Value part, Value whole) {
     return part / max(whole, 1);  // of a side without width nothing is read
   };
@@ -200,7 +198,7 @@ void import_mel_weight_matrix(Node& node) {
   const Value on_right = (bin > centre) & (bin <= right);
   const Value at_top = equal(bin, centre);
   const Value sides = where(on_left, rising, where(on_right, falling, 0));
-  node.output(0, node.cast(where(at_top, 1, sides), dtype));
+  node.output(0, cast(where(at_top, 1, sides), dtype));
 }
 
 }  // namespace anydim::frontends

@@ -32,21 +32,20 @@ void refuse_state_window(Node& node) {
 // picked from the update or from the past.
 void import_tensor_scatter(Node& node) {
   const Value past = node.operand(0), update = node.operand(1);
-  if (node.dtype(past) != node.dtype(update))
-    node.malformed("takes inputs 0 and 1 of one element type");
-  const std::size_t rank = node.rank(past);
+  if (past.dtype() != update.dtype()) node.malformed("takes inputs 0 and 1 of one element type");
+  const std::size_t rank = past.rank();
   const auto axis = static_cast<std::int64_t>(node.axis(node.integer("axis", -2), rank));
   if (axis == 0) node.malformed("has axis = 0, which is the batch's");
   const std::string mode = node.one_of({"linear", "circular"}, "mode", "linear");
-  const Value capacity = node.without_axes(node.dim_of(past, axis), {0}),
-              steps = node.without_axes(node.dim_of(update, axis), {0});
+  const Value capacity = without_axes(dim_of(past, axis), {0}),
+              steps = without_axes(dim_of(update, axis), {0});
   const Value zero = integer(node, 0);
   Value fits = steps <= capacity;
-  const Value position = node.positions(node.dim_of(past, axis));  // [capacity]
-  Value step = node.with_axes(position, {0});                      // [batch, capacity]
+  const Value position = positions(dim_of(past, axis));  // [capacity]
+  Value step = with_axes(position, {0});                 // [batch, capacity]
   if (node.has_operand(2)) {
     const Value first = node.index_operand(2);
-    step = step - node.with_axes(first, {1});
+    step = step - with_axes(first, {1});
     if (mode == "circular") {
       step = step % capacity;
     } else {
@@ -64,7 +63,7 @@ void import_tensor_scatter(Node& node) {
   Ints other;  // dims of 1 for all but the batch and the axis
   for (std::int64_t i = 1; i < static_cast<std::int64_t>(rank); ++i)
     if (i != axis) other.push_back(i);
-  if (!other.empty()) from = node.with_axes(from, other);
+  if (!other.empty()) from = with_axes(from, other);
   const Value indices = node.emit(Op::dyn_broadcast_to, {from, shape_of(past)});
   const Value all = concat({update, past}, axis);
   node.output(0, node.emit(Op::gather_elements, {all, indices}, {{"axis", axis}}));
@@ -86,13 +85,12 @@ void import_causal_conv(Node& node) {
     return channels_last ? transpose(value, {0, 2, 1}) : value;
   };
   const Value given = node.operand(0), weight = node.operand(1);
-  if (node.rank(given) != 3 || node.rank(weight) != 3) {
-    node.malformed("takes rank 3 as inputs 0 and 1, got {} and {}", node.rank(given),
-                   node.rank(weight));
+  if (given.rank() != 3 || weight.rank() != 3) {
+    node.malformed("takes rank 3 as inputs 0 and 1, got {} and {}", given.rank(), weight.rank());
   }
   const Value x = turned(given);
   const DType dtype = node.dtype(), computed = computed_in(dtype);
-  const auto taps = node.extent(weight, 2);
+  const auto taps = weight.extent(2);
   if (!taps) node.unsupported("has a kernel of a length that is not known before it runs");
   if (*taps < 1 || *taps > 1024)
     node.unsupported("has a kernel of {} positions; Anydim supports from 1 to 1024", *taps);
@@ -100,26 +98,23 @@ void import_causal_conv(Node& node) {
   Value state = node.optional_operand(3);
   if (state != no_value) state = turned(state);
   if (state == no_value) {
-    const Value shape =
-        concat({node.dim_of(x, 0), node.dim_of(x, 1), node.index_vector({reach})}, 0);
+    const Value shape = concat({dim_of(x, 0), dim_of(x, 1), node.index_vector({reach})}, 0);
     state = node.emit(Op::dyn_full, {node.scalar(dtype, 0), shape});
-  } else if (const auto held = node.extent(state, 2); held && *held != reach) {
+  } else if (const auto held = state.extent(2); held && *held != reach) {
     node.malformed("takes a past_state of {} positions, got {}", reach, *held);
   }
   const Value all = concat({state, x}, 2);
-  const Value wide = node.cast(all, computed),
-              kernel = node.without_axes(node.cast(weight, computed), {1});
-  Value sum =
-      node.has_operand(2) ? node.with_axes(node.cast(node.operand(2), computed), {1}) : no_value;
+  const Value wide = cast(all, computed), kernel = without_axes(cast(weight, computed), {1});
+  Value sum = node.has_operand(2) ? with_axes(cast(node.operand(2), computed), {1}) : no_value;
   for (std::int64_t i = 0; i < *taps; ++i) {
     const std::int64_t end =
         i + 1 == *taps ? std::numeric_limits<std::int64_t>::max() : (i + 1 - *taps) * dilation;
-    const Value term = node.slice(wide, 2, i * dilation, end) * node.slice(kernel, 1, i, i + 1);
+    const Value term = slice(wide, 2, i * dilation, end) * slice(kernel, 1, i, i + 1);
     sum = sum == no_value ? term : sum + term;
   }
-  node.output(0, turned(node.cast(activation == "none" ? sum : swish(sum), dtype)));
+  node.output(0, turned(cast(activation == "none" ? sum : swish(sum), dtype)));
   const std::int64_t first = reach == 0 ? std::numeric_limits<std::int64_t>::max() : -reach;
-  node.output(1, turned(node.slice(all, 2, first, std::numeric_limits<std::int64_t>::max())));
+  node.output(1, turned(slice(all, 2, first, std::numeric_limits<std::int64_t>::max())));
 }
 
 // A loop over steps that decays, corrects, writes and reads a state [batch, heads, key size, value
@@ -148,25 +143,22 @@ void import_linear_attention(Node& node) {
     node.malformed("{} a beta (input 5) with update_rule = '{}'", corrected ? "lacks" : "has",
                    rule);
   }
-  for (const std::size_t i : {0u, 1u, 2u}) {
-    if (node.rank(node.operand(i)) != 3)
-      node.malformed("takes rank 3 as input {}, got {}", i, node.rank(node.operand(i)));
-  }
+  for (const std::size_t i : {0, 1, 2}) node.check_rank(i, 3);
   const DType dtype = node.dtype(), computed = computed_in(dtype);
   const auto split = [&](std::size_t operand, std::int64_t count, std::string_view attribute) {
-    return split_heads(node, node.cast(node.operand(operand), computed), count, attribute);
+    return split_heads(node, cast(node.operand(operand), computed), count, attribute);
   };
   const Value own = split(0, query_heads, "q_num_heads"),
               q = read_again ? repeat_heads(node, own, heads / query_heads) : own,
               k = split(1, heads, "kv_num_heads"), v = split(2, heads, "kv_num_heads");
-  const auto key_size = node.extent(q, 3), value_size = node.extent(v, 3);
+  const auto key_size = q.extent(3), value_size = v.extent(3);
   if (!key_size || !value_size)
     node.unsupported("has heads of a size that is not known before it runs");
   const double given = node.real("scale", 0);
   const double scale = given != 0 ? given : 1 / std::sqrt(static_cast<double>(*key_size));
   // [batch, heads, steps, 1] where the last dim has a number a head, else with a number an element.
   const auto per_head = [&](std::size_t operand, bool elements) {
-    const auto width = node.extent(node.operand(operand), -1);
+    const auto width = node.operand(operand).extent(-1);
     if (!width)
       node.unsupported("has an input {} of a width that is not known before it runs", operand);
     const std::int64_t count = *width == 1 ? 1 : heads;
@@ -179,10 +171,10 @@ void import_linear_attention(Node& node) {
   const Value beta = corrected ? per_head(5, false) : no_value;
   Value state = no_value;
   if (node.has_operand(3)) {
-    state = node.cast(node.operand(3), computed);
+    state = cast(node.operand(3), computed);
   } else {
     const Value shape =
-        concat({node.dim_of(q, 0), node.index_vector({heads, *key_size, *value_size})}, 0);
+        concat({dim_of(q, 0), node.index_vector({heads, *key_size, *value_size})}, 0);
     state = node.emit(Op::dyn_full, {node.scalar(computed, 0), shape});
   }
   const LinearRecurrenceResult result =
@@ -194,9 +186,8 @@ void import_linear_attention(Node& node) {
                                     .state = state,
                                     .scale = scale,
                                     .queries = read_again ? 1 : query_heads / heads});
-  node.output(0, node.cast(merge_heads(node, result.y), dtype));
-  node.output(1,
-              node.cast(result.state, node.has_operand(3) ? node.dtype(node.operand(3)) : dtype));
+  node.output(0, cast(merge_heads(node, result.y), dtype));
+  node.output(1, cast(result.state, node.has_operand(3) ? node.operand(3).dtype() : dtype));
 }
 
 // A loop along the axis, which stands between the dims before it and those after it.
@@ -204,8 +195,8 @@ void import_cumulative_product(Node& node) {
   const bool exclusive = node.flag("exclusive", false), reverse = node.flag("reverse", false);
   const Value x = node.operand(0), shape = shape_of(x);
   const RunTimeAxis axis = run_time_axis(node, node.index_operand(1), shape);
-  const Value middle = node.reshaped(x, {axis.before, axis.count, axis.after});
-  const Value steps = node.without_axes(axis.count, {0});
+  const Value middle = reshaped(x, {axis.before, axis.count, axis.after});
+  const Value steps = without_axes(axis.count, {0});
   const DType dtype = node.dtype();
   const Value start_shape = concat({axis.before, axis.after}, 0);
   const Value start = node.emit(Op::dyn_full, {node.scalar(dtype, 1), start_shape});

@@ -11,8 +11,8 @@ namespace {
 class Step {
  public:
   explicit Step(Node& node) : node_(node) {}
-  Value rate() { return node_.cast(node_.operand(0), dtype_); }
-  Value time() { return node_.cast(node_.operand(1), dtype_); }
+  Value rate() { return cast(node_.operand(0), dtype_); }
+  Value time() { return cast(node_.operand(1), dtype_); }
   // `later` from the second step on.
   Value by_time(Value later, const Operand& first) {
     const Value started = node_.operand(1) > 0;
@@ -33,7 +33,7 @@ class Step {
     }
     for (std::size_t i = 0; i < count; ++i) {
       const Value x = node_.operand(2 + i);
-      dtype_ = node_.dtype(x);
+      dtype_ = x.dtype();
       Values held;
       for (std::size_t s = 0; s < states; ++s)
         held.push_back(node_.operand(2 + (2 + s) * count + i));
@@ -81,7 +81,7 @@ void import_momentum(Node& node) {
   const std::string mode = node.one_of({"standard", "nesterov"}, "mode", "");
   Step step(node);
   step.run(1, [&](Value x, Value gradient, const Values& states) {
-    const Value weight = step.by_time(node.scalar(node.dtype(x), beta), 1);
+    const Value weight = step.by_time(node.scalar(x.dtype(), beta), 1);
     const Value speed = states[0] * alpha + weight * gradient;
     const Value direction = mode == "standard" ? speed : gradient + speed * alpha;
     return Values{x - step.rate() * direction, speed};

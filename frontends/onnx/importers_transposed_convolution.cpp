@@ -19,11 +19,10 @@ Value spread_out(Node& node, Value x, const Ints& strides) {
     inserted.push_back(static_cast<std::int64_t>(3 + 2 * i));
     --zeros[i];
   }
-  const Value apart = node.emit(Op::pad, {node.with_axes(x, inserted)},
+  const Value apart = node.emit(Op::pad, {with_axes(x, inserted)},
                                 {{"before", none}, {"after", zeros}, {"axes", inserted}});
   const Sizes wider = combine(node, Op::mul, dims_between(node, x, 2, 2 + count), strides);
-  return node.reshaped(apart,
-                       {vector_of(node, dims_between(node, x, 0, 2)), vector_of(node, wider)});
+  return reshaped(apart, {vector_of(node, dims_between(node, x, 0, 2)), vector_of(node, wider)});
 }
 
 Value mirrored_along(Node& node, Value value, const Ints& axes) {
@@ -42,13 +41,11 @@ Value mirrored(Node& node, Value weight, std::int64_t groups, const Windows& win
   Ints order{0, 2, 1};
   for (const std::int64_t axis : axes_between(3, 3 + count)) order.push_back(axis);
   const Value turned = mirrored_along(node, weight, axes_between(2, 2 + count));
-  const Value inputs = quotient(node, node.dim_of(weight, 0), groups),
-              outputs = node.dim_of(weight, 1);
+  const Value inputs = quotient(node, dim_of(weight, 0), groups), outputs = dim_of(weight, 1);
   const Value kernel = vector_of(node, windows.kernel());
-  const Value grouped =
-      node.reshaped(turned, {node.index_vector({groups}), inputs, outputs, kernel});
+  const Value grouped = reshaped(turned, {node.index_vector({groups}), inputs, outputs, kernel});
   const Value all = groups == 1 ? outputs : outputs * node.index_vector({groups});
-  return node.reshaped(transpose(grouped, order), {all, inputs, kernel});
+  return reshaped(transpose(grouped, order), {all, inputs, kernel});
 }
 
 // x spread out by the strides, convolved with the mirrored weight, with `front` and `back` around
@@ -120,8 +117,7 @@ class Phases {
 
   // The weight [C, M / groups, window...] as [groups * phases * M / groups, C / groups, taps...].
   Value of_phases(Value weight) const {
-    const Value inputs = quotient(node_, node_.dim_of(weight, 0), groups_),
-                outputs = node_.dim_of(weight, 1);
+    const Value inputs = quotient(node_, dim_of(weight, 0), groups_), outputs = dim_of(weight, 1);
     Ints parts, turned, order{0};
     std::int64_t phases = groups_;
     for (std::size_t i = 0; i < count(); ++i) {
@@ -134,26 +130,25 @@ class Phases {
     order.insert(order.end(), {2, 1});
     order.insert(order.end(), turned.begin(), turned.end());
     const Value whole = windows_.pad(weight, no_value, Ints(count(), 0), missing_);
-    const Value apart = node_.reshaped(whole, {vector({groups_}), inputs, outputs, vector(parts)});
-    return node_.reshaped(transpose(mirrored_along(node_, apart, turned), order),
-                          {times(outputs, phases), inputs, vector(taps_)});
+    const Value apart = reshaped(whole, {vector({groups_}), inputs, outputs, vector(parts)});
+    return reshaped(transpose(mirrored_along(node_, apart, turned), order),
+                    {times(outputs, phases), inputs, vector(taps_)});
   }
 
   // [N, groups * phases * M / groups, places...] as [N, M, places times strides...].
   Value interleaved(Value y, Value weight) const {
     const Sizes places = dims_between(node_, y, 2, 2 + count());
-    const Value outputs = node_.dim_of(weight, 1), batch = node_.dim_of(y, 0);
+    const Value outputs = dim_of(weight, 1), batch = dim_of(y, 0);
     const auto dims = static_cast<std::int64_t>(count());
     Ints phases{groups_}, order{0, 1, 2 + dims};
     for (std::int64_t i = 0; i < dims; ++i) {
       phases.push_back(windows_.strides()[static_cast<std::size_t>(i)]);
       order.insert(order.end(), {3 + dims + i, 2 + i});
     }
-    const Value apart =
-        node_.reshaped(y, {batch, vector(phases), outputs, vector_of(node_, places)});
-    return node_.reshaped(transpose(apart, order),
-                          {batch, times(outputs, groups_),
-                           vector_of(node_, combine(node_, Op::mul, places, windows_.strides()))});
+    const Value apart = reshaped(y, {batch, vector(phases), outputs, vector_of(node_, places)});
+    return reshaped(transpose(apart, order),
+                    {batch, times(outputs, groups_),
+                     vector_of(node_, combine(node_, Op::mul, places, windows_.strides()))});
   }
 
   Node& node_;
@@ -185,7 +180,7 @@ void import_transposed_convolution(Node& node) {
   const Windows windows(node, x, Windows::kernel_of(node, x, weight));
   const std::size_t count = windows.count();
   const std::int64_t groups = groups_of(node);
-  const auto channels = node.extent(x, 1), inputs = node.extent(weight, 0);
+  const auto channels = x.extent(1), inputs = weight.extent(0);
   if (channels && *channels % groups != 0) {
     node.malformed("has group = {}, which does not divide the {} channels of input 0", groups,
                    *channels);

@@ -60,7 +60,7 @@ namespace {
 
 Value scalar_operand(Node& node, std::size_t index) {
   const Value value = node.operand(index);
-  return node.length(value) == 1 ? node.without_axes(value, {0}) : value;
+  return value.length() == 1 ? without_axes(value, {0}) : value;
 }
 
 }  // namespace
@@ -80,13 +80,13 @@ void import_range(Node& node) {
     return;
   }
   const Value start = scalar_operand(node, 0);
-  const auto wide = [&](Value value) { return node.cast(value, DType::F64); };
+  const auto wide = [&](Value value) { return cast(value, DType::F64); };
   const Value distance = wide(scalar_operand(node, 1)) - wide(start);
   const Value steps = ceil(distance / wide(step));
   const Value zero = node.scalar(DType::I64, 0);
-  const Value count = max(node.cast(steps, DType::I64), zero);
+  const Value count = max(cast(steps, DType::I64), zero);
   const Value counted =
-      node.cast(node.emit(Op::dyn_arange, {zero, count, node.scalar(DType::I64, 1)}), dtype);
+      cast(node.emit(Op::dyn_arange, {zero, count, node.scalar(DType::I64, 1)}), dtype);
   node.output(0, start + counted * step);
 }
 
@@ -98,18 +98,18 @@ void import_window(Node& node, double first, double second, double third) {
   const DType dtype = node.element_type("output_datatype").value_or(DType::F32);
   const bool periodic = node.flag("periodic", true);
   const DType computed = computed_in(dtype);
-  const Value size = node.cast(scalar_operand(node, 0), DType::I64);
+  const Value size = cast(scalar_operand(node, 0), DType::I64);
   const Value one = node.scalar(DType::I64, 1);
   const Value positions =
-      node.cast(node.emit(Op::dyn_arange, {node.scalar(DType::I64, 0), size, one}), computed);
-  const Value period = node.cast(periodic ? size : size - one, computed);
+      cast(node.emit(Op::dyn_arange, {node.scalar(DType::I64, 0), size, one}), computed);
+  const Value period = cast(periodic ? size : size - one, computed);
   const auto cosine = [&](double turns) {
     const Value angle = positions * (turns * 2 * std::numbers::pi);
     return node.emit(Op::cos, {angle / period});
   };
   Value window = first - cosine(1) * second;
   if (third != 0) window = window + cosine(2) * third;
-  node.output(0, node.cast(window, dtype));
+  node.output(0, cast(window, dtype));
 }
 
 }  // namespace

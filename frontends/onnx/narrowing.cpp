@@ -9,14 +9,14 @@ namespace {
 
 // The lowest bits of an integer, as the number that they are in a type of so many.
 Value lowest_bits(Node& node, Value x, const NarrowType& to) {
-  const Value wide = node.cast(x, DType::I32);
+  const Value wide = cast(x, DType::I32);
   if (to.held == DType::U8) {
     const Value mask = node.scalar(DType::I32, static_cast<double>(to.highest()));
-    return node.cast(node.emit(Op::bit_and, {wide, mask}), to.held);
+    return cast(node.emit(Op::bit_and, {wide, mask}), to.held);
   }
   const Value above = node.scalar(DType::I32, 32 - to.bits);
   const Value highest = node.emit(Op::shift_left, {wide, above});
-  return node.cast(node.emit(Op::shift_right, {highest, above}), to.held);
+  return cast(node.emit(Op::shift_right, {highest, above}), to.held);
 }
 
 // The nearest of a float's numbers, halves to even, as f32.
@@ -47,7 +47,7 @@ Value narrowed(Node& node, Value x, const ElementType& type, bool saturate) {
   if (!to.has_sign) {
     node.unsupported("makes {}; Anydim reads tensors of it and makes none", type.name);
   }
-  x = node.cast(x, DType::F32);
+  x = cast(x, DType::F32);
   const double highest = to.highest();
   double beyond = highest;
   if (!saturate && to.special != NarrowFloat::Special::None) {
@@ -62,23 +62,22 @@ Value narrowed(Node& node, Value x, const ElementType& type, bool saturate) {
   // Where there is a -0, one of x stays, which no comparison tells; else 0 has no sign.
   const Value zero = to.special == NarrowFloat::Special::NegativeZeroIsNan ? size : x;
   result = where(equal(zero, 0), zero, result);
-  return node.cast(where(node.emit(Op::is_nan, {x}), x, result), type.held());
+  return cast(where(node.emit(Op::is_nan, {x}), x, result), type.held());
 }
 
 }  // namespace
 
 Value saturated(Node& node, Value x, const ElementType& to) {
-  if (!to.narrow) return node.cast(x, *to.dtype);  // saturates
+  if (!to.narrow) return cast(x, *to.dtype);  // saturates
   x = max(x, to.narrow->lowest());
-  x = node.cast(min(x, to.narrow->highest()), to.held());
+  x = cast(min(x, to.narrow->highest()), to.held());
   node.set_element_type(x, to);
   return x;
 }
 
 Value converted(Node& node, Value x, const ElementType& to, bool saturate) {
   if (!to.narrow) {
-    if (!node.element_type_of(x).narrow || node.dtype(x) != *to.dtype)
-      return node.cast(x, *to.dtype);
+    if (!node.element_type_of(x).narrow || x.dtype() != *to.dtype) return cast(x, *to.dtype);
     // The same numbers, as a value of another type.
     const Value plain = node.emit(Op::cast, {x}, {{"to", *to.dtype}});
     node.set_element_type(plain, to);

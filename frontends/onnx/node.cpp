@@ -57,8 +57,8 @@ Value Node::operand(std::size_t index) const {
 
 Value Node::index_operand(std::size_t index) {
   const Value value = operand(index);
-  if (!ir::is_integer(dtype(value))) {
-    malformed("takes integers as input {}, got {}", index, ir::name_of(dtype(value)));
+  if (!ir::is_integer(value.dtype())) {
+    malformed("takes integers as input {}, got {}", index, ir::name_of(value.dtype()));
   }
   return cast(value, ir::DType::I64);
 }
@@ -79,20 +79,22 @@ std::optional<ir::Tensor> Node::constant_operand(std::size_t index) const {
   return tensor == nullptr ? std::nullopt : std::optional(*tensor);
 }
 
-std::size_t Node::rank(Value value) const {
-  if (const std::optional<std::size_t> known = builder_.rank(value.id())) return *known;
-  unsupported("has an input of a rank that isn't known before it runs");
+ir::DType Value::dtype() const { return node_->builder_.dtype(id_); }
+
+std::size_t Value::rank() const {
+  if (const std::optional<std::size_t> known = node_->builder_.rank(id_)) return *known;
+  node_->unsupported("has an input of a rank that isn't known before it runs");
 }
 
-std::optional<std::int64_t> Node::length(Value value) const {
-  const ir::TensorType* type = builder_.type(value.id());
-  return type == nullptr || type->rank() != 1 ? std::nullopt : extent(value, -1);
+std::optional<std::int64_t> Value::length() const {
+  const ir::TensorType* type = node_->builder_.type(id_);
+  return type == nullptr || type->rank() != 1 ? std::nullopt : extent(-1);
 }
 
 Value Node::of_length(Value vector, std::int64_t length) {
   const auto* const known = dims(vector);
   const bool is_vector = known == nullptr || known->size() == 1;  // what is none is refused later
-  if (!is_vector || this->length(vector)) return vector;
+  if (!is_vector || vector.length()) return vector;
   return reshaped(vector, {index_vector({length})});
 }
 
@@ -104,8 +106,8 @@ const ir::Dim* Node::dim(Value value, std::int64_t axis) const {
   return axis < 0 || at >= type->rank() ? nullptr : &type->dims[at];
 }
 
-std::optional<std::int64_t> Node::extent(Value value, std::int64_t axis) const {
-  const ir::Dim* found = dim(value, axis);
+std::optional<std::int64_t> Value::extent(std::int64_t axis) const {
+  const ir::Dim* found = node_->dim(*this, axis);
   return found == nullptr ? std::nullopt : found->constant();
 }
 
@@ -143,11 +145,16 @@ std::size_t Node::axis(std::int64_t axis, std::size_t rank) const {
   return static_cast<std::size_t>(axis < 0 ? axis + signed_rank : axis);
 }
 
+void Node::check_rank(std::size_t index, std::size_t rank) const {
+  if (const std::size_t given = operand(index).rank(); given != rank)
+    malformed("takes rank {} as input {}, got {}", rank, index, given);
+}
+
 void Node::check_same_dtypes() const {
   for (const Value value : operands_) {
-    if (value == no_value || dtype(value) == dtype()) continue;
+    if (value == no_value || value.dtype() == dtype()) continue;
     malformed("takes inputs of one element type, got {} and {}", ir::name_of(dtype()),
-              ir::name_of(dtype(value)));
+              ir::name_of(value.dtype()));
   }
 }
 
@@ -156,16 +163,16 @@ void Node::check_same_shape(std::size_t operand, std::string_view name, Value li
   const Value value = this->operand(operand);
   const auto text = [&](Value of) {
     std::vector<std::string> shown;
-    for (std::size_t i = 0; i < rank(of); ++i) {
-      const auto known = extent(of, static_cast<std::int64_t>(i));
+    for (std::size_t i = 0; i < of.rank(); ++i) {
+      const auto known = of.extent(static_cast<std::int64_t>(i));
       shown.push_back(known ? std::to_string(*known) : "?");
     }
     return fmt::format("({})", fmt::join(shown, ", "));
   };
-  bool same = rank(value) == rank(like);
-  for (std::size_t i = 0; same && i < rank(like); ++i) {
+  bool same = value.rank() == like.rank();
+  for (std::size_t i = 0; same && i < like.rank(); ++i) {
     const auto at = static_cast<std::int64_t>(i);
-    const auto got = extent(value, at), expected = extent(like, at);
+    const auto got = value.extent(at), expected = like.extent(at);
     same = !got || !expected || *got == *expected;
   }
   if (!same)
@@ -216,42 +223,6 @@ Value Node::index_vector(Ints elements) {
   return constant(ir::Tensor::of(ir::DType::I64, {count}, elements));
 }
 
-Value Node::cast(Value value, ir::DType dtype) {
-  return builder_.dtype(value.id()) == dtype ? value : emit(ir::Op::cast, {value}, {{"to", dtype}});
-}
-
-Value Node::dim_of(Value value, std::int64_t axis) {
-  const Value index = index_vector({axis});
-  return gather(shape_of(value), index, 0);
-}
-
-Value Node::reshaped(Value value, Values dims) {
-  const Value shape = dims.size() == 1
-                          ? dims[0]
-                          : emit(ir::Op::concat, std::move(dims), {{"axis", std::int64_t{0}}});
-  return emit(ir::Op::dyn_reshape, {value, shape});
-}
-
-Value Node::with_axes(Value value, Ints axes) {
-  return emit(ir::Op::expand_dims, {value}, {{"axes", std::move(axes)}});
-}
-
-Value Node::without_axes(Value value, Ints axes) {
-  return emit(ir::Op::squeeze, {value}, {{"axes", std::move(axes)}});
-}
-
-Value Node::slice(Value value, std::int64_t axis, std::int64_t first, std::int64_t last,
-                  std::int64_t step) {
-  ir::Attributes attributes{{"starts", Ints{first}}, {"ends", Ints{last}}, {"axes", Ints{axis}}};
-  if (step != 1) attributes.emplace("steps", Ints{step});
-  return emit(ir::Op::strided_slice, {value}, std::move(attributes));
-}
-
-Value Node::positions(Value extent) {
-  const Value stop = without_axes(extent, {0});
-  return emit(ir::Op::dyn_arange, {scalar(ir::DType::I64, 0), stop, scalar(ir::DType::I64, 1)});
-}
-
 // ---- Control flow ----
 
 Value Node::unknown(ir::DType dtype, int lists) {
@@ -289,7 +260,7 @@ Values Node::emit_blocks(ir::Op op, Values operands, std::vector<ir::Block> bloc
   ir::Binding binding{.op = op, .operands = ids_of(operands), .blocks = std::move(blocks)};
   binding.source = name_.substr(0, longest_source);
   for (const Value value : like)
-    binding.results.push_back(unknown(dtype(value), lists(value)).id());
+    binding.results.push_back(unknown(value.dtype(), lists(value)).id());
   Values results = of(binding.results);
   builder_.add_binding(std::move(binding));
   return results;
@@ -327,7 +298,7 @@ Node::Loop::Loop(Node& node, Value trips, Value condition, const Values& carried
   for (const Value scalar : parameters_) node.know(scalar, {});
   for (const Value value : carried) {
     operands_.push_back(value);
-    parameters_.push_back(node.unknown(node.dtype(value), node.lists(value)));
+    parameters_.push_back(node.unknown(value.dtype(), node.lists(value)));
     node.know_rank(parameters_.back(), value);
   }
   node.open_block(parameters_);
@@ -350,8 +321,6 @@ Values Node::Loop::close(Values next) {
   }
   return results;
 }
-
-Value Node::rank_0(Value value) { return emit(ir::Op::reshape, {value}, {{"shape", Ints{}}}); }
 
 std::optional<std::size_t> Node::declared_rank(Value value) const {
   if (const ir::Tensor* tensor = builder_.constant(value.id())) return tensor->rank();

@@ -77,12 +77,11 @@ class Node final : public Refusing {
   Value index_operand(std::size_t index);           // an integer tensor, as i64
   Value optional_index_operand(std::size_t index);
   Values operands() const;  // all; Malformed where one is left out
-  ir::DType dtype(Value value) const { return builder_.dtype(value.id()); }
-  ir::DType dtype() const { return dtype(operand(0)); }
+  ir::DType dtype() const { return operand(0).dtype(); }
   // As FunctionBuilder has it, else that of the dtype.
   const ElementType& element_type_of(Value value) const {
     const ElementType* set = builder_.element_type(value.id());
-    return set != nullptr ? *set : frontends::element_type_of(dtype(value));
+    return set != nullptr ? *set : frontends::element_type_of(value.dtype());
   }
   void set_element_type(Value value, const ElementType& type) {
     builder_.set_element_type(value.id(), type);
@@ -95,18 +94,14 @@ class Node final : public Refusing {
   std::optional<std::int64_t> every_element(Value value) const {
     return builder_.every_element(value.id());
   }  // as FunctionBuilder has it
-  std::size_t rank(Value value) const;  // Unsupported where it isn't known yet
-  // of a vector, where it is a known constant
-  std::optional<std::int64_t> length(Value value) const;
   // A vector as it is where its length is known; else as one of `length`, which the call checks.
   Value of_length(Value vector, std::int64_t length);
-  // where it is a known constant; -1: the last
-  std::optional<std::int64_t> extent(Value value, std::int64_t axis) const;
   bool same_extent(Value a, std::int64_t a_axis, Value b,
                    std::int64_t b_axis) const;  // where that is known
   std::size_t axis(std::int64_t axis,
                    std::size_t rank) const;  // from the front; Malformed out of range
-  void check_same_dtypes() const;            // of all operands; Malformed where they differ
+  void check_rank(std::size_t operand, std::size_t rank) const;  // Malformed where it is another
+  void check_same_dtypes() const;  // of all operands; Malformed where they differ
   // Malformed where the dim, of what the node's text calls `name`, is known to be another number.
   // Where a call's inputs tell it, the call checks it, and it is that number from here on.
   void hold_extent(Value value, std::int64_t axis, std::int64_t extent, std::string_view name);
@@ -156,19 +151,6 @@ class Node final : public Refusing {
   Value constant(ir::Tensor value);
   Value scalar(ir::DType dtype, double value);  // rank 0
   Value index_vector(Ints elements);            // rank 1, i64
-  Value cast(Value value, ir::DType dtype);     // the value itself where it has the type
-  // Dim `axis` (counted from the end where negative) of a value, as an i64 vector of one element.
-  Value dim_of(Value value, std::int64_t axis);
-  // The value under the dims that i64 vectors give, joined; -1 is inferred.
-  Value reshaped(Value value, Values dims);
-  Value with_axes(Value value,
-                  Ints axes);                  // dims of 1 inserted: axes of the result
-  Value without_axes(Value value, Ints axes);  // dims of 1 removed
-  // The elements [first, last) of an axis, counted from the end where negative, or every `step`-th
-  // of them.
-  Value slice(Value value, std::int64_t axis, std::int64_t first, std::int64_t last,
-              std::int64_t step = 1);
-  Value positions(Value extent);  // 0, 1, 2, ... below a vector of one element
 
   // Control flow. A block is open from open_block() to close_block(); bindings that are emitted
   // meanwhile are its own.
@@ -194,7 +176,6 @@ class Node final : public Refusing {
   void know(Value value, const std::vector<std::optional<ir::Dim>>& dims) {
     builder_.know(value.id(), dims);
   }  // as FunctionBuilder has it
-  Value rank_0(Value value);  // a tensor of one element, as one of rank 0
   std::optional<std::size_t> declared_rank(Value value) const;
 
   // A loop. What is emitted before close() is its body; as inference has it, carried values keep
@@ -234,6 +215,7 @@ class Node final : public Refusing {
   const Values& results() const { return results_; }  // no_value where none was given
 
  private:
+  friend class Value;
   [[noreturn]] void refuse(ErrorKind kind, std::string_view reason) const override;
   const onnx::AttributeProto* find(std::string_view name, int type, std::string_view kind);
   std::string stem() const;

@@ -24,11 +24,11 @@ Value quantised(Node& node, Value x, Value scale, Value zero_point, ir::DType to
 // Malformed where the operand is not of i8 or u8.
 void check_8_bits(const Node& node, std::size_t operand);
 // x - zero point (no_value: 0), in i32.
-Value centred(Node& node, Value x, Value zero_point);
+Value centred(Value x, Value zero_point);
 
 // (a - its zero point) (b - its zero point) in i32; zero points may be none. One of a's may stand
 // for a row, one of b's for a column.
-Value integer_product(Node& node, Value a, Value a_zero, Value b, Value b_zero);
+Value integer_product(Value a, Value a_zero, Value b, Value b_zero);
 
 struct Quantised {
   Value y, scale, zero_point;

@@ -28,6 +28,6 @@ void check_both_or_neither(const Node& node, std::string_view first_name, Value 
 void check_cache(const Node& node, std::string_view name, Value cache, Value fresh);
 
 // Adds `bias` to what is added to scores, where it is there.
-void add_bias(Node& node, AttentionParts& parts, Value bias);
+void add_bias(AttentionParts& parts, Value bias);
 
 }  // namespace anydim::frontends

@@ -25,8 +25,7 @@ std::vector<ir::ValueId> ids_of(const Values& values) {
 
 Value Operand::of(const Operand& other) const {
   if (!is_number()) return value_;
-  Node& node = other.value_.node();
-  return node.scalar(node.dtype(other.value_), number_);
+  return other.value_.node().scalar(other.value_.dtype(), number_);
 }
 
 Value operator+(const Operand& a, const Operand& b) { return emit(Op::add, a, b); }
@@ -78,6 +77,35 @@ Value transpose(Value x, Ints perm) {
 }
 Value reduce(ir::Op op, Value x, Ints axes, bool keepdims) {
   return x.node().emit(op, {x}, {{"axes", std::move(axes)}, {"keepdims", std::int64_t{keepdims}}});
+}
+
+Value cast(Value x, ir::DType dtype) {
+  return x.dtype() == dtype ? x : x.node().emit(Op::cast, {x}, {{"to", dtype}});
+}
+Value dim_of(Value x, std::int64_t axis) {
+  const Value index = x.node().index_vector({axis});
+  return gather(shape_of(x), index, 0);
+}
+Value reshaped(Value x, Values dims) {
+  const Value shape = dims.size() == 1 ? dims[0] : concat(std::move(dims), 0);
+  return x.node().emit(Op::dyn_reshape, {x, shape});
+}
+Value rank_0(Value x) { return x.node().emit(Op::reshape, {x}, {{"shape", Ints{}}}); }
+Value with_axes(Value x, Ints axes) {
+  return x.node().emit(Op::expand_dims, {x}, {{"axes", std::move(axes)}});
+}
+Value without_axes(Value x, Ints axes) {
+  return x.node().emit(Op::squeeze, {x}, {{"axes", std::move(axes)}});
+}
+Value slice(Value x, std::int64_t axis, std::int64_t first, std::int64_t last, std::int64_t step) {
+  ir::Attributes attributes{{"starts", Ints{first}}, {"ends", Ints{last}}, {"axes", Ints{axis}}};
+  if (step != 1) attributes.emplace("steps", Ints{step});
+  return x.node().emit(Op::strided_slice, {x}, std::move(attributes));
+}
+Value positions(Value extent) {
+  Node& node = extent.node();
+  const Value stop = without_axes(extent, {0});
+  return node.emit(Op::dyn_arange, {node.scalar(DType::I64, 0), stop, node.scalar(DType::I64, 1)});
 }
 
 }  // namespace anydim::frontends

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <type_traits>
 #include <vector>
 
@@ -17,7 +18,13 @@ class Value {
   constexpr Value() = default;  // none
   Value(Node& node, ir::ValueId id) : node_(&node), id_(id) {}
   ir::ValueId id() const { return id_; }
-  Node& node() const { return *node_; }  // of a value that is there
+  // Of a value that is there.
+  Node& node() const { return *node_; }
+  ir::DType dtype() const;
+  std::size_t rank() const;  // Unsupported where it isn't known yet
+  // Where it is a known constant; -1: the last.
+  std::optional<std::int64_t> extent(std::int64_t axis) const;
+  std::optional<std::int64_t> length() const;  // of a vector, where it is a known constant
   friend bool operator==(const Value& a, const Value& b) { return a.id_ == b.id_; }
 
  private:
@@ -81,5 +88,18 @@ Value gather(Value x, std::int64_t index, std::int64_t axis);  // without that a
 Value concat(Values parts, std::int64_t axis);
 Value transpose(Value x, Ints perm);
 Value reduce(ir::Op op, Value x, Ints axes, bool keepdims);
+Value cast(Value x, ir::DType dtype);  // the value itself where it has the type
+// Dim `axis` (counted from the end where negative) of a value, as an i64 vector of one element.
+Value dim_of(Value x, std::int64_t axis);
+// The value under the dims that i64 vectors give, joined; -1 is inferred.
+Value reshaped(Value x, Values dims);
+Value rank_0(Value x);                   // a tensor of one element, as one of rank 0
+Value with_axes(Value x, Ints axes);     // dims of 1 inserted: axes of the result
+Value without_axes(Value x, Ints axes);  // dims of 1 removed
+// The elements [first, last) of an axis, counted from the end where negative, or every `step`-th
+// of them.
+Value slice(Value x, std::int64_t axis, std::int64_t first, std::int64_t last,
+            std::int64_t step = 1);
+Value positions(Value extent);  // 0, 1, 2, ... below a vector of one element
 
 }  // namespace anydim::frontends

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t first_dim = 2;  // that windows move over
 
 std::size_t moved_dims(Node& node, Value x) {
-  const std::size_t rank = node.rank(x);
+  const std::size_t rank = x.rank();
   if (rank <= first_dim) node.malformed("takes an input 0 of rank 3 or more, got rank {}", rank);
   return rank - first_dim;
 }
@@ -103,7 +103,7 @@ Sizes Windows::kernel_attribute(Node& node, Value x) {
 
 Sizes Windows::kernel_of(Node& node, Value x, Value weight) {
   const std::size_t count = moved_dims(node, x);
-  if (const std::size_t rank = node.rank(weight); rank != count + first_dim) {
+  if (const std::size_t rank = weight.rank(); rank != count + first_dim) {
     node.malformed("takes an input 1 (the weight) of rank {} like input 0, got rank {}",
                    count + first_dim, rank);
   }
@@ -240,7 +240,7 @@ Value Windows::pad(Value x, Value fill, Ints axes, const Sizes& before, const Si
         Op::pad, {x, fill},
         {{"before", *before.known}, {"after", *after.known}, {"axes", std::move(axes)}});
   }
-  if (fill == no_value) fill = node_.scalar(node_.dtype(x), 0);
+  if (fill == no_value) fill = node_.scalar(x.dtype(), 0);
   return node_.emit(Op::dyn_pad, {x, fill, vector_of(node_, before), vector_of(node_, after),
                                   node_.index_vector(std::move(axes))});
 }
@@ -282,7 +282,7 @@ Value Windows::tiled(Value x) const {
     order.push_back(2 + 2 * at);
   }
   for (std::size_t i = 0; i < count_; ++i) order.push_back(3 + 2 * static_cast<std::int64_t>(i));
-  return transpose(node_.reshaped(x, std::move(dims)), std::move(order));
+  return transpose(reshaped(x, std::move(dims)), std::move(order));
 }
 
 // It checks what is known already; the op's shape rule holds the rest.
@@ -291,7 +291,7 @@ void Windows::check_fit(Value x) const {
   const Sizes spans = reach();
   for (std::size_t i = 0; i < count_; ++i) {
     const auto axis = static_cast<std::int64_t>(first_dim + i);
-    const auto extent = node_.extent(x, axis);
+    const auto extent = x.extent(axis);
     if (!extent || *extent >= (*spans.known)[i]) continue;
     node_.malformed(
         "has kernel_shape = {} and dilations = {}, so windows that span {} elements of "
@@ -338,7 +338,7 @@ Value Windows::elements(DType dtype, bool padding_counts) const {
                                       {"strides", std::vector{strides_[i]}},
                                       {"dilations", std::vector{dilations_[i]}}});
     Value count = node_.emit(Op::reduce_sum, {windows}, {{"axes", Ints{1}}});
-    if (i + 1 < count_) count = node_.with_axes(count, axes_between(1, count_ - i));
+    if (i + 1 < count_) count = with_axes(count, axes_between(1, count_ - i));
     product = i == 0 ? count : product * count;
   }
   return product;
