@@ -9,6 +9,12 @@
 
 namespace anydim::frontends {
 
+// Whether the activation of this name, in any case, reads them.
+struct ActivationParameters {
+  bool alpha = false, beta = false;
+};
+ActivationParameters activation_parameters(std::string_view name);
+
 // The activation of x, whose name may be in any case; `alpha` and `beta` stand for its own defaults
 // where they are absent. Unsupported where no activation has the name.
 Value named_activation(Node& node, std::string_view name, Value x, std::optional<double> alpha,

@@ -114,13 +114,23 @@ class Recurrent {
     if (clip_ > 0 && clipped) x = max(min(x, clip_), -clip_);
     const std::size_t each = activations_.size() / static_cast<std::size_t>(directions_);
     const std::size_t place = static_cast<std::size_t>(direction) * each + index;
-    const auto parameter = [&](const std::vector<double>& given) {
-      return place < given.size() ? std::optional(given[place]) : std::nullopt;
-    };
-    return named_activation(node_, activations_[place], x, parameter(alphas_), parameter(betas_));
+    return named_activation(node_, activations_[place], x,
+                            parameter(alphas_, place, &ActivationParameters::alpha),
+                            parameter(betas_, place, &ActivationParameters::beta));
   }
 
  private:
+  // Of the activation at `place` among those of all directions: each takes the next of the numbers
+  // given, if it reads such.
+  std::optional<double> parameter(const std::vector<double>& given, std::size_t place,
+                                  bool ActivationParameters::* reads) const {
+    const auto first = activations_.begin();
+    const auto taken = static_cast<std::size_t>(
+        std::count_if(first, first + static_cast<std::ptrdiff_t>(place),
+                      [&](const std::string& name) { return activation_parameters(name).*reads; }));
+    return taken < given.size() ? std::optional(given[taken]) : std::nullopt;
+  }
+
   struct Matrix {
     Value columns, scale = no_value, zero_point = no_value;  // no scale: real numbers
   };

@@ -100,6 +100,21 @@ void add_signals(std::vector<ValueCase>& cases) {
 
 void add_activations(std::vector<ValueCase>& cases) {
   const ir::Tensor x = reals({4}, {-60, -1, 0, 2});
+  // The second alpha and the first beta are HardSigmoid's: numbers go to the activations that read
+  // such.
+  cases.push_back({"RNN",
+                   14,
+                   {{reals({2, 1, 1}, {-1, 2})},
+                    {reals({2, 1, 1}, {1, 1}), true},
+                    {reals({2, 1, 1}, {1, 1}), true}},
+                   [](NodeBuilder& node) {
+                     node.integer("hidden_size", 1)
+                         .string("direction", "bidirectional")
+                         .strings("activations", {"LeakyRelu", "HardSigmoid"})
+                         .reals("activation_alpha", {0.5f, 0.25f})
+                         .reals("activation_beta", {0.125f});
+                   },
+                   {reals({2, 2, 1, 1}, {-0.5, 0.03125, 1.5, 0.625})}});
   cases.push_back(
       {"Gelu", 20, {{x}}, no_attributes, {reals({4}, {0, -0.158655254, 0, 1.954499736})}});
   cases.push_back({"Gelu",
