@@ -10,16 +10,6 @@
 
 namespace anydim::codegen_cpu {
 
-void once_for(KernelBuilder& kernel, Scope& task, llvm::AllocaInst* done, Value* key,
-              const KernelBuilder::Body& pack) {
-  auto& builder = kernel.at(task);
-  Value* fresh = builder.CreateICmpNE(builder.CreateLoad(key->getType(), done), key);
-  kernel.guarded(task, fresh, [&](Scope& scope) {
-    kernel.at(scope).CreateStore(key, done);
-    pack(scope);
-  });
-}
-
 LeftOperand::LeftOperand(KernelBuilder& kernel, const ir::MatmulForm& form,
                          const MatmulSchedule& schedule, const MatmulOperands& operands)
     : kernel_(kernel), form_(form), operands_(operands), schedule_(schedule) {
@@ -130,9 +120,6 @@ void LeftOperand::plan(ScratchLayout& scratch, const Dim& panel_steps) {
   panel_steps_ = emit_index(kernel_, kernel_.root(), panel_steps);
   if (operands_.left) return;
   const std::int64_t panel = panel_columns(operands_.product);
-  const auto bytes_of = [](ir::DType dtype) {
-    return static_cast<std::int64_t>(ir::size_of(dtype));
-  };
   Dim bytes;
   if (panels_) {
     bytes = (ir::ceil_div(block_units(), schedule_.rows) * panel * panel_steps + panel * panel) *
@@ -149,12 +136,11 @@ void LeftOperand::plan(ScratchLayout& scratch, const Dim& panel_steps) {
   if (taps_)
     read_taps_ = scratch.reserve(kernel_, ir::ceil_div(block_units(), schedule_.rows) *
                                               static_cast<std::int64_t>(sizeof(std::int64_t)));
-  packed_ = kernel_.variable(kernel_.here().getInt64Ty(), "packed_left");
+  packed_.emplace(kernel_, "packed_left");
 }
 
 void LeftOperand::pack(Scope& task, const Share& units, Value* key) {
-  if (packed_ != nullptr)
-    once_for(kernel_, task, packed_, key, [&](Scope& scope) { pack(scope, units); });
+  if (packed_) packed_->unless_packed(task, key, [&](Scope& scope) { pack(scope, units); });
 }
 
 void LeftOperand::pack(Scope& scope, const Share& units) {

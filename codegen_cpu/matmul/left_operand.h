@@ -11,6 +11,7 @@
 #include "codegen_cpu/matmul/matmul_operands.h"
 #include "codegen_cpu/matmul/matmul_schedule.h"
 #include "codegen_cpu/matmul/micro_kernel.h"
+#include "codegen_cpu/matmul/packed_once.h"
 #include "codegen_cpu/matmul/window_taps.h"
 #include "codegen_cpu/matmul/windowed_rows.h"
 #include "codegen_cpu/scratch_layout.h"
@@ -43,8 +44,6 @@ class LeftOperand {
 
   // Scratch memory, at the kernel's entry; `panel_steps`: steps of a panel.
   void plan(ScratchLayout& scratch, const ir::Dim& panel_steps);
-  // Where it is kept which rows were packed last, -1: none; null: rows are read in place.
-  llvm::AllocaInst* packed() const { return packed_; }
   // Packs a task's rows unless those packed last are the same: those that `key` numbers.
   void pack(Scope& task, const Share& units, llvm::Value* key);
   // The blocks of a micro-kernel's rows of a task that has so many units: body(scope, rows) with
@@ -84,17 +83,12 @@ class LeftOperand {
   std::optional<WindowTaps> taps_;       // of rows that are packed one by one
   bool panels_ = false;                  // packed as a panel for each micro-kernel's rows
   llvm::Value *memory_ = nullptr, *panel_steps_ = nullptr;
-  llvm::Value* lines_ = nullptr;        // that rows are read or copied from
-  llvm::Value* rounding_ = nullptr;     // a block of elements that are being rounded
-  llvm::Value* read_taps_ = nullptr;    // of each block of rows, a bit a tap
-  llvm::AllocaInst* packed_ = nullptr;  // the number of the rows packed last
+  llvm::Value* lines_ = nullptr;      // that rows are read or copied from
+  llvm::Value* rounding_ = nullptr;   // a block of elements that are being rounded
+  llvm::Value* read_taps_ = nullptr;  // of each block of rows, a bit a tap
+  std::optional<PackedOnce> packed_;  // none: rows are read in place
   // What the block being emitted has.
   llvm::Value *line_ = nullptr, *place_ = nullptr;
 };
-
-// Packs what a task reads unless it is what `done` numbers: consecutive tasks of one call often
-// share a packed block.
-void once_for(KernelBuilder& kernel, Scope& task, llvm::AllocaInst* done, llvm::Value* key,
-              const KernelBuilder::Body& pack);
 
 }  // namespace anydim::codegen_cpu

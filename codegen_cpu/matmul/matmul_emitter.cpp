@@ -72,6 +72,7 @@ class MatmulEmitter {
  private:
   std::int64_t element_bytes() const { return static_cast<std::int64_t>(ir::size_of(dtype_)); }
   Dim block_rows() const { return left_->block_units() * left_->unit(); }
+
   void plan_scratch(Scope& root) {
     const auto reserve = [&](const Dim& bytes) { return scratch_.reserve(kernel_, bytes); };
     const std::int64_t tile_height =
@@ -82,8 +83,6 @@ class MatmulEmitter {
     left_->plan(scratch_, right_->packed_steps());
     right_->plan(root, scratch_);
     if (schedule_.tiles) tile_registers_.emplace(kernel_, scratch_);
-    if (left_->packed() != nullptr)
-      kernel_.at(root).CreateStore(kernel_.constant(-1), left_->packed());
     for (std::size_t slot = 0; slot < form_.scratch.size(); ++slot) {
       const Dim row = right_->rounded(form_.n.extent) *
                       static_cast<std::int64_t>(ir::size_of(form_.scratch[slot]));

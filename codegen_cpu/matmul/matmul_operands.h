@@ -13,6 +13,10 @@
 
 namespace anydim::codegen_cpu {
 
+inline std::int64_t bytes_of(ir::DType dtype) {
+  return static_cast<std::int64_t>(ir::size_of(dtype));
+}
+
 // An operand that is read where it lies: element (row, i) at offset + row * row_stride + i. Both
 // are over region and batch symbols.
 struct RowsInPlace {

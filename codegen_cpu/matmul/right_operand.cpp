@@ -2,18 +2,11 @@
 
 #include <algorithm>
 
-#include "codegen_cpu/matmul/left_operand.h"
 #include "codegen_cpu/matmul/pack_emitter.h"
 #include "codegen_cpu/matmul/unpack_weight.h"
 #include "codegen_cpu/scalars/index_emitter.h"
 
 namespace anydim::codegen_cpu {
-
-namespace {
-
-std::int64_t bytes_of(ir::DType dtype) { return static_cast<std::int64_t>(ir::size_of(dtype)); }
-
-}  // namespace
 
 RightOperand::RightOperand(KernelBuilder& kernel, const ir::MatmulForm& form,
                            const MatmulSchedule& schedule, const MatmulOperands& operands)
@@ -59,28 +52,27 @@ void RightOperand::plan(Scope& root, ScratchLayout& scratch) {
     const Dim elements = rounded(block_columns()) * packed_steps() + panel_ * panel_;
     memory_ = scratch.reserve(kernel_, elements * (form_.gates() * element_bytes));
     gate_elements_ = emit_index(kernel_, root, elements);
-    packed_ = kernel_.variable(kernel_.here().getInt64Ty(), "packed_right");
-    kernel_.at(root).CreateStore(kernel_.constant(-1), packed_);
+    packed_.emplace(kernel_, "packed_right");
   }
 }
 
-Scope& RightOperand::within(Scope& scope, std::int64_t gate) const {
+void RightOperand::define_gate(Scope& scope, std::int64_t gate) const {
   if (form_.gate) scope.define(form_.gate->variable, kernel_.constant(gate));
-  return scope;
 }
 
-llvm::Value* RightOperand::memory_of(Scope& scope, std::int64_t gate) const {
+Value* RightOperand::memory_of(Scope& scope, std::int64_t gate) const {
   if (gate == 0) return memory_;
   return kernel_.element_pointer(
       memory_, step_dtype(), kernel_.at(scope).CreateMul(gate_elements_, kernel_.constant(gate)));
 }
 
-void RightOperand::pack(Scope& task, const Columns& columns, llvm::Value* number) {
-  if (packed_ == nullptr) return;
-  once_for(kernel_, task, packed_, number, [&](Scope& scope) {
+void RightOperand::pack(Scope& task, const Columns& columns, Value* number) {
+  if (!packed_) return;
+  packed_->unless_packed(task, number, [&](Scope& scope) {
     for (std::int64_t gate = 0; gate < form_.gates(); ++gate) {
       Scope own(scope);
-      pack_gate(within(own, gate), columns, gate);
+      define_gate(own, gate);
+      pack_gate(own, columns, gate);
     }
   });
 }
@@ -103,9 +95,9 @@ void RightOperand::pack_gate(Scope& scope, const Columns& columns, std::int64_t 
   emit_pack_panels(kernel_, scope, pack);
 }
 
-void RightOperand::unpack(Scope& group, llvm::Value* column, llvm::Value* width) {
+void RightOperand::unpack(Scope& group, Value* column, Value* width) {
   auto& builder = kernel_.at(group);
-  llvm::Value* panel = kernel_.constant(panel_);
+  Value* panel = kernel_.constant(panel_);
   emit_unpack_panels(kernel_, group,
                      {.operands = operands_,
                       .panel = panel_,
@@ -116,11 +108,10 @@ void RightOperand::unpack(Scope& group, llvm::Value* column, llvm::Value* width)
                       .to = memory_});
 }
 
-llvm::Value* RightOperand::panels(Scope& group, const Columns& task, llvm::Value* offset,
-                                  std::int64_t gate) {
+Value* RightOperand::panels(Scope& group, const Columns& task, Value* offset, std::int64_t gate) {
   Scope own(group);
-  within(own, gate);
-  llvm::Value *base = nullptr, *column = offset;
+  define_gate(own, gate);
+  Value *base = nullptr, *column = offset;
   if (unpacks()) {
     auto& builder = kernel_.at(own);
     base = memory_;
@@ -141,7 +132,7 @@ llvm::Value* RightOperand::panels(Scope& group, const Columns& task, llvm::Value
                                  first_step_of_column(kernel_, panel_, column, steps_));
 }
 
-llvm::Value* RightOperand::panel_stride(Scope& scope) const {
+Value* RightOperand::panel_stride(Scope& scope) const {
   return kernel_.at(scope).CreateMul(steps_, kernel_.constant(panel_));
 }
 

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "codegen_cpu/kernel_builder.h"
 #include "codegen_cpu/matmul/matmul_operands.h"
 #include "codegen_cpu/matmul/matmul_schedule.h"
+#include "codegen_cpu/matmul/packed_once.h"
 #include "codegen_cpu/scratch_layout.h"
 
 namespace anydim::codegen_cpu {
@@ -50,8 +52,7 @@ class RightOperand {
  private:
   ir::Dim block_columns() const;
   void pack_gate(Scope& scope, const Columns& columns, std::int64_t gate);
-  // The scope, in which the gate is this one.
-  Scope& within(Scope& scope, std::int64_t gate) const;
+  void define_gate(Scope& scope, std::int64_t gate) const;
   llvm::Value* memory_of(Scope& scope, std::int64_t gate) const;
 
   KernelBuilder& kernel_;
@@ -61,7 +62,7 @@ class RightOperand {
   std::int64_t panel_;                                        // columns of one
   llvm::Value *memory_ = nullptr, *gate_elements_ = nullptr;  // scratch; of one gate in it
   llvm::Value *steps_ = nullptr, *packed_steps_ = nullptr;
-  llvm::AllocaInst* packed_ = nullptr;  // the number of the columns packed last; -1: none
+  std::optional<PackedOnce> packed_;  // none: of a weight
 };
 
 }  // namespace anydim::codegen_cpu

@@ -53,12 +53,12 @@ ActivationParameters activation_parameters(std::string_view name) {
   return {.alpha = activation->alpha.has_value(), .beta = activation->beta.has_value()};
 }
 
-Value named_activation(Node& node, std::string_view name, Value x, std::optional<double> alpha,
+Value named_activation(std::string_view name, Value x, std::optional<double> alpha,
                        std::optional<double> beta) {
   const Activation* activation = find(name);
   if (activation == nullptr)
-    node.unsupported("has the activation {}, which Anydim does not support",
-                     quoted_name(std::string(name)));
+    x.node().unsupported("has the activation {}, which Anydim does not support",
+                         quoted_name(std::string(name)));
   return activation->of(x, alpha.value_or(activation->alpha.value_or(0)),
                         beta.value_or(activation->beta.value_or(0)));
 }

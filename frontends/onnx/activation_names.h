@@ -17,7 +17,7 @@ ActivationParameters activation_parameters(std::string_view name);
 
 // The activation of x, whose name may be in any case; `alpha` and `beta` stand for its own defaults
 // where they are absent. Unsupported where no activation has the name.
-Value named_activation(Node& node, std::string_view name, Value x, std::optional<double> alpha,
+Value named_activation(std::string_view name, Value x, std::optional<double> alpha,
                        std::optional<double> beta);
 
 // log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)), which cannot overflow

@@ -162,11 +162,11 @@ Value activated(Node& node, Value x) {
     node.malformed("has {} numbers in activation_params; activation = '{}' takes {}",
                    parameters.size(), name, row->parameters);
   if (name == "Clip") return min(max(x, parameters[0]), parameters[1]);
-  if (name == "HardSwish") return x * named_activation(node, "HardSigmoid", x, 1.0 / 6, 0.5);
+  if (name == "HardSwish") return x * named_activation("HardSigmoid", x, 1.0 / 6, 0.5);
   const auto parameter = [&](std::size_t i) {
     return i < parameters.size() ? std::optional(parameters[i]) : std::nullopt;
   };
-  return named_activation(node, name, x, parameter(0), parameter(1));
+  return named_activation(name, x, parameter(0), parameter(1));
 }
 
 }  // namespace

@@ -74,8 +74,7 @@ void import_fused_gemm(Node& node) {
   const std::string activation = node.string("activation", "");
   node.ignore_attribute("activation_gamma");  // no activation takes three
   const auto alpha = parameter("activation_alpha"), beta = parameter("activation_beta");
-  node.output(
-      0, activation.empty() ? product : named_activation(node, activation, product, alpha, beta));
+  node.output(0, activation.empty() ? product : named_activation(activation, product, alpha, beta));
 }
 
 void import_softmax(Node& node, Op op) {

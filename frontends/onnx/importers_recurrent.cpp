@@ -67,11 +67,10 @@ class Recurrent {
   enum class Added { All, OfInputs };
 
   void run(Added added, const Cell& cell) {
-    added_ = added;
     std::vector<Values> ends(state_operands_.size());
     Values outputs;
     for (std::int64_t d = 0; d < directions_; ++d) {
-      Values results = run_direction(d, cell);
+      Values results = run_direction(d, added, cell);
       for (std::size_t s = 0; s < ends.size(); ++s) ends[s].push_back(with_axes(results[s], {0}));
       Value all = results.back();
       if (aligned(d)) {
@@ -114,7 +113,7 @@ class Recurrent {
     if (clip_ > 0 && clipped) x = max(min(x, clip_), -clip_);
     const std::size_t each = activations_.size() / static_cast<std::size_t>(directions_);
     const std::size_t place = static_cast<std::size_t>(direction) * each + index;
-    return named_activation(node_, activations_[place], x,
+    return named_activation(activations_[place], x,
                             parameter(alphas_, place, &ActivationParameters::alpha),
                             parameter(betas_, place, &ActivationParameters::beta));
   }
@@ -199,7 +198,7 @@ class Recurrent {
   }
 
   // The states at the end, then every step's output in the order of the loop.
-  Values run_direction(std::int64_t direction, const Cell& cell) {
+  Values run_direction(std::int64_t direction, Added added, const Cell& cell) {
     Value inputs = times(x_, matrix(1, direction));
     recurrent_ = matrix(2, direction);
     recurrent_.columns = sized(recurrent_.columns, 0, hidden_);
@@ -207,8 +206,8 @@ class Recurrent {
     peepholes_ = node_.has_operand(7) ? sized(part(7, direction), 0, 3 * hidden_) : no_value;
     if (bias_ != no_value) {
       const Value of_inputs = parts(bias_, 0, gates_);
-      inputs = inputs +
-               (added_ == Added::All ? of_inputs + parts(bias_, gates_, 2 * gates_) : of_inputs);
+      inputs =
+          inputs + (added == Added::All ? of_inputs + parts(bias_, gates_, 2 * gates_) : of_inputs);
     }
     if (aligned(direction)) inputs = reversed_sequences(node_, inputs, node_.index_operand(4));
     Values initial;
@@ -248,7 +247,6 @@ class Recurrent {
 
   Node& node_;
   std::int64_t gates_;
-  Added added_ = Added::All;
   std::vector<std::size_t> state_operands_;
   bool quantised_;
   DType dtype_;

@@ -169,7 +169,7 @@ class Experts {
                          : activation_ == "gelu"   ? node_.emit(Op::gelu_tanh, {up})
                          : activation_ == "silu"
                              ? swish(up)
-                             : named_activation(node_, activation_, up, std::nullopt, std::nullopt);
+                             : named_activation(activation_, up, std::nullopt, std::nullopt);
     return node_.has_operand(third_.weights) ? result * through(third_, rows) : result;
   }
 

@@ -543,6 +543,7 @@ class Builder : private Chance {
   ValueId soft(ValueId x);
   void written_softmax();
   void quantised_products();
+  ValueId any_rows();  // of f32 numbers, as many in each as the graph says
   void gated_product();
   void scaled_product();
   void attention();

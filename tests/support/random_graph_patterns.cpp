@@ -28,14 +28,18 @@ void Builder::written_layer_norm() {
   if (chance(80)) must(Op::add, {scaled, constant(random_tensor(DType::F32, {*last}, 0, 1))});
 }
 
-// A product whose columns part into gates that meet, as in SwiGLU or a recurrent cell; now and then
-// one of them, or the product, is read by others too.
-void Builder::gated_product() {
+ValueId Builder::any_rows() {
   const auto fitting = values_of([](const TensorType& found) {
     return found.dtype == DType::F32 && found.rank() >= 2 && found.dims.back().constant();
   });
-  if (fitting.empty()) return;
-  const ValueId x = pick(fitting);
+  if (fitting.empty()) throw Error(ErrorKind::Inputs, "given up");
+  return pick(fitting);
+}
+
+// A product whose columns part into gates that meet, as in SwiGLU or a recurrent cell; now and then
+// one of them, or the product, is read by others too.
+void Builder::gated_product() {
+  const ValueId x = any_rows();
   const auto gates = static_cast<std::int64_t>(2 + below(3)),
              columns = static_cast<std::int64_t>(chance(60) ? 16 : 1 + below(20));
   ValueId product = must(Op::matmul, {x, weight(x, gates * columns)});
@@ -71,11 +75,7 @@ void Builder::gated_product() {
 // A product with a weight of bytes that has a scale for each row, or as DequantizeLinear has it:
 // less its zero points, which like scales are of blocks of the depth, of columns or of all.
 void Builder::scaled_product() {
-  const auto fitting = values_of([](const TensorType& found) {
-    return found.dtype == DType::F32 && found.rank() >= 2 && found.dims.back().constant();
-  });
-  if (fitting.empty()) return;
-  const ValueId x = pick(fitting);
+  const ValueId x = any_rows();
   const std::int64_t depth = *type(x).dims.back().constant();
   const auto columns = static_cast<std::int64_t>(1 + below(20));
   if (chance(50)) {
